@@ -154,7 +154,7 @@ package final class Listener: EventHandler {
             throw SystemError("\(host) has no address", number: ENOENT)
         }
         let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-        descriptor = socket(address.isIPv6 ? AF_INET6 : AF_INET, flags, 0)
+        let descriptor = socket(address.isIPv6 ? AF_INET6 : AF_INET, flags, 0)
         guard descriptor >= 0 else { throw SystemError("no socket") }
         var one: Int32 = 1
         let size = socklen_t(MemoryLayout<Int32>.size)
@@ -174,6 +174,7 @@ package final class Listener: EventHandler {
             }
         }
         self.port = Int(UInt16(bigEndian: storage.sin6_port))
+        self.descriptor = descriptor
         self.loop = loop
         self.accepted = accepted
     }
