@@ -42,7 +42,7 @@ let package = Package(
         room("HTTP2", ["CNghttp2", "Base"]),
         room("EventLoop", ["CLinux", "Base"]),
         room("Transport", ["EventLoop", "TLS", "Base"]),
-        room("Redis", ["CHiredis", "CLinux", "Base"]),
+        room("Redis", ["CHiredis", "EventLoop", "Base"]),
 
         // Vocabularies, pure.
         room("APNs", ["Crypto", "JSON", "Base"]),
