@@ -81,6 +81,7 @@ let package = Package(
             swiftSettings: settings),
         tests("BaseTests", ["Base"]),
         tests("CryptoTests", ["Crypto", "Base"]),
+        tests("APNsTests", ["APNs", "Crypto", "Base"]),
     ],
     swiftLanguageModes: [.v6]
 )
