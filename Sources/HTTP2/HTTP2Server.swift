@@ -1,21 +1,6 @@
 package import Base
 internal import CNghttp2
 
-/// A request as a server session received it.
-package final class HTTP2Request {
-    /// Bodies beyond this are counted but not kept.
-    package static let bodyLimit = 16 * 1024
-
-    package let stream: Int32
-    /// Header fields in the order they came, pseudo fields too, names in lower case.
-    package fileprivate(set) var fields: [(name: [UInt8], value: [UInt8])] = []
-    package fileprivate(set) var body: [UInt8] = []
-    /// Bytes of the body as received, kept or not.
-    package fileprivate(set) var bodyCount = 0
-
-    init(stream: Int32) { self.stream = stream }
-}
-
 /// What a server session reports, in the order it happened.
 package enum HTTP2ServerEvent {
     /// A complete request; nil when the session does not keep requests.
@@ -46,6 +31,9 @@ package final class HTTP2Server {
     private let keepsRequests: Bool
     private var session: OpaquePointer?
     private var requests: [Int32: HTTP2Request] = [:]
+    /// The request whose header is arriving: header blocks never mix (RFC 9113 section 4.3).
+    private var arriving: HTTP2Request?
+    private var spares: [HTTP2Request] = []
     private var bodies: [Int32: (bytes: [UInt8], sent: Int)] = [:]
 
     package init(settings: Settings, keepsRequests: Bool) throws {
@@ -60,9 +48,15 @@ package final class HTTP2Server {
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, serverFrame)
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, serverClose)
+        var option: OpaquePointer?
+        nghttp2_option_new(&option)
+        defer { nghttp2_option_del(option) }
+        nghttp2_option_set_no_closed_streams(option, 1)
+        // A sender that gives up on many requests must not be shut out: the owner judges, not nghttp2.
+        nghttp2_option_set_stream_reset_rate_limit(option, 1_000_000, 100_000)
         try check(
-            nghttp2_session_server_new(
-                &session, callbacks, Unmanaged.passUnretained(self).toOpaque()))
+            nghttp2_session_server_new2(
+                &session, callbacks, Unmanaged.passUnretained(self).toOpaque(), option))
         try submit([
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, settings.maxConcurrentStreams),
             (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, settings.headerTableSize),
@@ -78,11 +72,28 @@ package final class HTTP2Server {
         try submit([(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limit)])
     }
 
+    /// Gives a request back whose bytes are no longer needed, so that its memory serves another one.
+    package func recycle(_ request: HTTP2Request) {
+        guard spares.count < HTTP2Server.spareLimit else { return }
+        request.clear()
+        spares.append(request)
+    }
+    /// Requests kept for reuse.
+    private static let spareLimit = 256
+
+    /// Whether the peer still waits for an answer on `stream`.
+    package func isOpen(_ stream: Int32) -> Bool {
+        nghttp2_session_find_stream(session, stream) != nil
+    }
+
     /// Answers a request. Empty `body` ends the stream with the header.
+    ///
+    /// Does nothing when the peer has reset the stream.
     package func respond(
         _ stream: Int32, status: Int, fields: [(name: [UInt8], value: [UInt8])] = [],
         body: [UInt8] = []
     ) {
+        guard isOpen(stream) else { return }
         var memory: [UInt8] = Array(":status".utf8) + Array(String(status).utf8)
         for field in fields { memory += field.name + field.value }
         memory.withUnsafeMutableBufferPointer { buffer in
@@ -181,17 +192,23 @@ package final class HTTP2Server {
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
     }
 
-    fileprivate func begin(_ stream: Int32) { requests[stream] = HTTP2Request(stream: stream) }
+    fileprivate func begin(_ stream: Int32) {
+        guard requests[stream] == nil else { return }  // a trailer
+        let request = spares.popLast() ?? HTTP2Request()
+        request.stream = stream
+        requests[stream] = request
+        arriving = request
+    }
 
-    fileprivate func header(_ stream: Int32, _ name: [UInt8], _ value: [UInt8]) {
-        requests[stream]?.fields.append((name, value))
+    fileprivate func header(
+        _ stream: Int32, _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        guard let arriving, arriving.stream == stream else { return }
+        arriving.add(name, value)
     }
 
     fileprivate func data(_ stream: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
-        guard let request = requests[stream] else { return }
-        request.bodyCount += bytes.count
-        let kept = min(bytes.count, HTTP2Request.bodyLimit - request.body.count)
-        if kept > 0 { request.body.append(contentsOf: bytes.prefix(kept)) }
+        requests[stream]?.addBody(bytes)
     }
 
     fileprivate func received(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -200,9 +217,13 @@ package final class HTTP2Server {
         case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
             guard flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 else { return }
             let stream = frame.pointee.hd.stream_id
-            events.append(
-                .request(
-                    stream: stream, keepsRequests ? requests.removeValue(forKey: stream) : nil))
+            guard keepsRequests else {
+                events.append(.request(stream: stream, nil))
+                return
+            }
+            arriving = nil
+            guard let request = requests.removeValue(forKey: stream) else { return }
+            events.append(.request(stream: stream, request))
         case NGHTTP2_SETTINGS.rawValue where flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0:
             events.append(.settingsAcknowledged)
         case NGHTTP2_GOAWAY.rawValue:
@@ -212,8 +233,8 @@ package final class HTTP2Server {
     }
 
     fileprivate func closed(_ stream: Int32, _ code: UInt32) {
-        requests[stream] = nil
-        bodies[stream] = nil
+        if !bodies.isEmpty { bodies[stream] = nil }
+        if !requests.isEmpty, let request = requests.removeValue(forKey: stream) { recycle(request) }
         if code != HTTP2ErrorCode.noError { events.append(.cancelled(stream: stream, code: code)) }
     }
 
@@ -246,8 +267,8 @@ private let serverHeader: nghttp2_on_header_callback = {
     _, frame, name, nameCount, value, valueCount, _, context in
     guard let frame, let name, let value else { return 0 }
     owner(context)?.header(
-        frame.pointee.hd.stream_id, Array(UnsafeBufferPointer(start: name, count: nameCount)),
-        Array(UnsafeBufferPointer(start: value, count: valueCount)))
+        frame.pointee.hd.stream_id, UnsafeBufferPointer(start: name, count: nameCount),
+        UnsafeBufferPointer(start: value, count: valueCount))
     return 0
 }
 
