@@ -80,6 +80,7 @@ let package = Package(
             name: "TestKit", dependencies: ["Redis", "Base"], path: "Tests/TestKit",
             swiftSettings: settings),
         tests("BaseTests", ["Base"]),
+        tests("JSONTests", ["JSON"]),
     ],
     swiftLanguageModes: [.v6]
 )
