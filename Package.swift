@@ -82,6 +82,7 @@ let package = Package(
         tests("BaseTests", ["Base"]),
         tests("CryptoTests", ["Crypto", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
+        tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
         tests("JSONTests", ["JSON"]),
     ],
     swiftLanguageModes: [.v6]
