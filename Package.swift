@@ -81,6 +81,7 @@ let package = Package(
             swiftSettings: settings),
         tests("BaseTests", ["Base"]),
         tests("JSONTests", ["JSON"]),
+        tests("APNsTests", ["APNs"]),
         tests("CLITests", ["peal", "JSON"]),
     ],
     swiftLanguageModes: [.v6]
