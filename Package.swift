@@ -84,7 +84,6 @@ let package = Package(
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
         tests("JSONTests", ["JSON"]),
-        tests("APNsTests", ["APNs"]),
         tests("CLITests", ["peal", "JSON"]),
     ],
     swiftLanguageModes: [.v6]
