@@ -36,6 +36,11 @@ package struct ProviderTokenCheck: Sendable {
         package var isStrict = false
 
         package init() {}
+
+        /// Asks for signatures of the key whose public half stands in a PEM file.
+        package mutating func usePublicKey(file path: String) throws(CryptoError) {
+            publicKey = try P256PublicKey(file: path)
+        }
     }
 
     private let rules: Rules
