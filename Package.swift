@@ -82,6 +82,7 @@ let package = Package(
         tests("BaseTests", ["Base"]),
         tests("JSONTests", ["JSON"]),
         tests("APNsTests", ["APNs"]),
+        tests("CampaignTests", ["Campaign", "APNs", "JSON"]),
         tests("CLITests", ["peal", "JSON"]),
     ],
     swiftLanguageModes: [.v6]
