@@ -84,6 +84,8 @@ let package = Package(
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
         tests("JSONTests", ["JSON"]),
+        tests("APNsClientTests", ["APNsClient", "APNsSimulator", "APNs", "Crypto", "HTTP2", "TLS", "Transport", "EventLoop", "Telemetry", "Base"]),
+        tests("CampaignTests", ["Campaign", "APNs", "JSON"]),
         tests("CLITests", ["peal", "JSON"]),
     ],
     swiftLanguageModes: [.v6]

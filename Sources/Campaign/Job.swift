@@ -1,0 +1,115 @@
+package import APNs
+internal import Base
+
+/// A campaign job as a backend enqueues it, checked and with its defaults filled in.
+package struct Job: Equatable, Sendable {
+    /// The version of the job format that this program reads.
+    package static let version: Int64 = 1
+    /// The longest job in bytes.
+    package static let maximumBytes = 16 << 20
+    /// How long APNs keeps a notification when the job says nothing, in seconds: the 30 days that
+    /// Apple names as its longest storage.
+    package static let standardTTL: Int64 = 30 * 86_400
+
+    /// Names the campaign: 1 to 64 letters, digits, dots, underscores and dashes.
+    package let id: String
+    /// Names the app's profile in the worker's configuration.
+    package let app: String
+    /// The environment that the job insists on.
+    package let environment: PushEnvironment?
+    package let pushType: PushType
+    /// The body of every request: canonical JSON.
+    package let payload: [UInt8]
+    package let priority: Priority
+    package let expiration: Expiration
+    package let collapseID: String?
+    package let audience: Audience
+    /// Milliseconds since the epoch after which nothing is sent; what is left is expired.
+    package let deadline: Int64?
+    package let onUnknown: OnUnknown
+    package let retry: RetryPolicy
+    /// The campaign's share of the workers relative to others, 1 to 10.
+    package let weight: Int
+    /// The whole job as canonical JSON; equal jobs have equal bytes.
+    package let canonical: [UInt8]
+
+    /// Until when APNs may keep a notification for a device that is offline.
+    package enum Expiration: Equatable, Sendable {
+        /// UNIX seconds; 0 means one attempt and no storage.
+        case at(Int64)
+        /// Seconds from the sending.
+        case after(Int64)
+    }
+
+    /// What becomes of a notification that was sent and never answered.
+    package enum OnUnknown: String, CaseIterable, Sendable {
+        /// Sent again once: nobody is lost, a device may show it twice.
+        case resend
+        /// Never sent again: nobody gets it twice, it ends as unknown.
+        case skip
+
+        /// How often it is sent again.
+        package var tries: Int { self == .resend ? RetryPolicy.unknownTries : 0 }
+    }
+
+    /// The value of `apns-expiration` in UNIX seconds, or 0 for one attempt.
+    ///
+    /// - Parameter now: Milliseconds since the epoch.
+    package func wireExpiration(now: Int64) -> Int64 {
+        switch expiration {
+        case .at(let seconds): seconds
+        case .after(0): 0
+        case .after(let seconds): now / 1000 + seconds
+        }
+    }
+
+    /// Whether the deadline or the expiration has passed, so that nothing may be sent any more.
+    ///
+    /// - Parameter now: Milliseconds since the epoch.
+    package func isOver(now: Int64) -> Bool {
+        if let deadline, now >= deadline { return true }
+        if case .at(let seconds) = expiration, seconds > 0 { return now / 1000 >= seconds }
+        return false
+    }
+
+    /// The fault of a job that insists on another environment than its app's profile has.
+    package func fault(profileEnvironment: PushEnvironment) -> JobFault? {
+        guard let environment, environment != profileEnvironment else { return nil }
+        return JobFault(
+            path: "$.environment",
+            message: "is \"\(environment.rawValue)\", but the app \"\(app)\" is set up for "
+                + "\(profileEnvironment.rawValue); correct the job or the apps file")
+    }
+
+    /// The digest that tells whether two jobs with one id are the same job: lower-case hexadecimal
+    /// text.
+    ///
+    /// - Parameter hash: SHA-256.
+    package func digest(_ hash: ([UInt8]) -> [UInt8]) -> String { Hex.encode(hash(canonical)) }
+}
+
+/// One thing that is wrong with a job.
+package struct JobFault: Equatable, Sendable, CustomStringConvertible {
+    /// Where: a JSON path such as `$.audience.tokens[3]`.
+    package let path: String
+    /// What is wrong and what to do, to be read after the path.
+    package let message: String
+
+    package init(path: String, message: String) {
+        self.path = path
+        self.message = message
+    }
+
+    package var description: String { "\(path) \(message)" }
+}
+
+/// Everything that is wrong with a job.
+package struct JobFaults: Error, Equatable, CustomStringConvertible {
+    /// The job's id, if it could be read.
+    package let id: String?
+    /// At least one.
+    package let faults: [JobFault]
+
+    /// All of them in one line.
+    package var description: String { faults.map(\.description).joined(separator: "; ") }
+}

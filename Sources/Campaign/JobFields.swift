@@ -1,0 +1,126 @@
+internal import Base
+internal import JSON
+
+/// Reads the members of one JSON object of a job and collects what is wrong with them.
+///
+/// Each getter returns nil for an absent member and for a wrong one, which it reports; so reading
+/// goes on to the end and all faults are told at once.
+struct JobFields {
+    let path: String
+    let members: [String: JSONValue]
+    var faults: [JobFault] = []
+
+    /// - Parameters:
+    ///   - known: The names of all members there may be.
+    init(_ members: [String: JSONValue], path: String, known: [String]) {
+        self.path = path
+        self.members = members
+        for key in JSONValue.sorted(members.keys) where !known.contains(key) {
+            let hint = Nearest.hint(for: key, among: known)
+            let advice = hint.isEmpty ? "remove it; known are \(known.joined(separator: ", "))" : ""
+            fault(key, "is not a known field\(hint)\(advice.isEmpty ? "" : "; \(advice)")")
+        }
+    }
+
+    /// The path of a member, in quotes when it is no plain name.
+    func path(of key: String) -> String {
+        let isPlain = key.utf8.allSatisfy {
+            $0 == UInt8(ascii: "_") || (0x30...0x39).contains($0)
+                || (0x61...0x7A).contains($0 | 0x20)
+        }
+        return isPlain && !key.isEmpty
+            ? "\(path).\(key)" : "\(path)[\(JSONValue.string(key).text)]"
+    }
+
+    mutating func fault(_ key: String, _ message: String) {
+        faults.append(JobFault(path: path(of: key), message: message))
+    }
+
+    func has(_ key: String) -> Bool { members[key] != nil }
+
+    mutating func missing(_ key: String, _ advice: String) {
+        fault(key, "is missing; \(advice)")
+    }
+
+    mutating func string(_ key: String) -> String? {
+        guard let value = members[key] else { return nil }
+        guard let string = value.string else {
+            fault(key, "is \(value.kind); write a string")
+            return nil
+        }
+        return string
+    }
+
+    mutating func object(_ key: String) -> [String: JSONValue]? {
+        guard let value = members[key] else { return nil }
+        guard let object = value.object else {
+            fault(key, "is \(value.kind); write an object")
+            return nil
+        }
+        return object
+    }
+
+    mutating func integer(_ key: String, in range: ClosedRange<Int64>) -> Int64? {
+        guard let value = members[key] else { return nil }
+        let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        guard let number = value.integer else {
+            fault(key, "is \(value.double == nil ? value.kind : value.text); write \(wanted)")
+            return nil
+        }
+        guard range.contains(number) else {
+            fault(key, "is \(number); write \(wanted)")
+            return nil
+        }
+        return number
+    }
+
+    /// A name of 1 to 64 letters, digits, dots, underscores and dashes, safe in keys and logs.
+    mutating func name(_ key: String) -> String? {
+        guard let text = string(key) else { return nil }
+        let isSafe = text.utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
+                || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+        }
+        guard isSafe, (1...64).contains(text.utf8.count) else {
+            fault(
+                key,
+                "is \(shown(text)); write 1 to 64 letters, digits, dots, underscores or dashes")
+            return nil
+        }
+        return text
+    }
+
+    mutating func choice<Choice: RawRepresentable & CaseIterable>(
+        _ key: String, _: Choice.Type
+    ) -> Choice? where Choice.RawValue == String {
+        guard let text = string(key) else { return nil }
+        if let choice = Choice(rawValue: text) { return choice }
+        let known = Choice.allCases.map(\.rawValue)
+        let hint = Nearest.hint(for: text, among: known)
+        fault(key, "is \(shown(text))\(hint); write one of \(known.joined(separator: ", "))")
+        return nil
+    }
+
+    /// A point in time in UNIX milliseconds, from RFC 3339 text or UNIX seconds.
+    mutating func time(_ key: String) -> Int64? {
+        guard let value = members[key] else { return nil }
+        let advice = "write RFC 3339 such as 2030-01-31T09:00:00Z or UNIX seconds"
+        switch value {
+        case .string(let text):
+            if let time = WallClock.parseRFC3339(text) { return time }
+            fault(key, "is \(shown(text)), which is not a time; \(advice)")
+        case .integer(let seconds):
+            if (0..<100_000_000_000).contains(seconds) { return seconds * 1000 }
+            let what = seconds < 0 ? "is before 1970" : "looks like milliseconds"
+            fault(key, "\(what); \(advice)")
+        default: fault(key, "is \(value.kind); \(advice)")
+        }
+        return nil
+    }
+
+    /// A text in quotes, cut to what fits into a line.
+    func shown(_ text: String) -> String {
+        let cut = text.count > 40 ? "\(text.prefix(40))…" : text
+        return JSONValue.string(cut).text
+    }
+}

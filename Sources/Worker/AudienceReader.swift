@@ -1,0 +1,133 @@
+internal import APNs
+internal import Base
+internal import Campaign
+internal import Glibc
+internal import JobQueue
+internal import Redis
+
+/// An audience that cannot be read.
+struct AudienceError: Error {
+    let path: String
+    let message: String
+}
+
+/// Reads the recipients of one job twice: to count them and to plan them. Memory does not grow
+/// with the audience.
+struct AudienceReader {
+    /// Entries of a Redis list read at once.
+    static let pageSize = 5000
+    /// Bytes of a file read at once.
+    static let chunkSize = 256 * 1024
+    /// The longest line of a file; a longer one is one invalid recipient.
+    static let lineLimit = 64 * 1024
+
+    let audience: Audience
+    let folder: String?
+    let store: JobStore
+
+    /// Pass one: how many recipients there are now.
+    func count() throws -> Int {
+        switch audience {
+        case .tokens(let tokens): return tokens.count
+        case .redisList(let list):
+            guard let length = try store.listLength(list) else {
+                throw AudienceError(
+                    path: "$.audience.redis_list",
+                    message: "the Redis key \(list) is no list; push the tokens with RPUSH")
+            }
+            return length
+        case .file(let name):
+            var lines = 0
+            try lines(of: name) { line in if !line.isEmpty { lines += 1 } }
+            return lines
+        }
+    }
+
+    /// Pass two: hands every recipient's text to `body`, in order; `turn` runs now and then.
+    func read(_ body: (UnsafeRawBufferPointer) -> Void, turn: () throws -> Void) throws {
+        switch audience {
+        case .tokens(let tokens):
+            for (index, token) in tokens.enumerated() {
+                Array(token.utf8).withUnsafeBytes { body($0) }
+                if index % AudienceReader.pageSize == AudienceReader.pageSize - 1 { try turn() }
+            }
+        case .redisList(let list):
+            var position = 0
+            while true {
+                let page = try store.listPage(list, from: position, count: AudienceReader.pageSize)
+                for entry in page { entry.withUnsafeBytes { body($0) } }
+                try turn()
+                position += page.count
+                if page.count < AudienceReader.pageSize { return }
+            }
+        case .file(let name):
+            var lines = 0
+            try self.lines(of: name) { line in
+                guard !line.isEmpty else { return }
+                body(line)
+                lines += 1
+                if lines % AudienceReader.pageSize == 0 { try turn() }
+            }
+        }
+        try turn()
+    }
+
+    /// The path of a file audience: inside the folder, never above it.
+    private func path(of name: String) throws -> String {
+        guard let folder else {
+            throw AudienceError(
+                path: "$.audience.file",
+                message: "this worker takes no file audiences; start it with --audience-dir")
+        }
+        guard !name.hasPrefix("/"), !name.split(separator: "/").contains("..") else {
+            throw AudienceError(
+                path: "$.audience.file",
+                message: "the file must be named relative to the worker's audience folder")
+        }
+        return folder + "/" + name
+    }
+
+    private func lines(of name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let path = try path(of: name)
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw AudienceError(
+                path: "$.audience.file",
+                message: "\(path) cannot be opened: \(String(cString: strerror(errno)))")
+        }
+        defer { close(file) }
+        let queue = ByteQueue(capacity: AudienceReader.chunkSize)
+        while true {
+            let space = queue.reserve(AudienceReader.chunkSize)
+            let count = Glibc.read(file, space.baseAddress, space.count)
+            guard count >= 0 else {
+                throw AudienceError(
+                    path: "$.audience.file",
+                    message: "\(path) cannot be read: \(String(cString: strerror(errno)))")
+            }
+            queue.commit(count)
+            try takeLines(queue, atEnd: count == 0, body)
+            if count == 0 { return }
+        }
+    }
+
+    private func takeLines(
+        _ queue: ByteQueue, atEnd: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let bytes = queue.readable
+        var start = 0
+        while start < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+            let found = rest.firstIndex(of: 10)
+            guard let length = found ?? (atEnd || rest.count > AudienceReader.lineLimit ? rest.count : nil)
+            else { break }
+            var line = UnsafeRawBufferPointer(rebasing: rest[..<length])
+            while let last = line.last, last == 13 || last == 32 || last == 9 {
+                line = UnsafeRawBufferPointer(rebasing: line.dropLast())
+            }
+            try body(line)
+            start += length + (found == nil ? 0 : 1)
+        }
+        queue.consume(min(start, bytes.count))
+    }
+}

@@ -1,0 +1,174 @@
+internal import APNs
+internal import Base
+internal import Campaign
+internal import JobQueue
+internal import Redis
+internal import Telemetry
+
+/// Plans campaigns: streams the audience into shards in Redis, on a thread of its own.
+///
+/// Planning is leased and fenced like a shard: a plan that is not finished when its worker dies is
+/// made anew by another one, and sending starts only when the plan is complete.
+final class Planner: Sendable {
+    /// Bytes of windows in one call at most.
+    private static let callBytes = 512 * 1024
+    private static let idlePause = Nanoseconds.milliseconds(500)
+
+    private let shared: WorkerShared
+    private let planned: @Sendable () -> Void
+    /// Wakes the thread when this worker registered a campaign.
+    let bell = Mailbox<Void>(limit: 1)
+
+    /// - Parameter planned: called after a plan was finished, to start claiming at once.
+    init(_ shared: WorkerShared, planned: @escaping @Sendable () -> Void) {
+        self.shared = shared
+        self.planned = planned
+    }
+
+    func run() {
+        let store = shared.makeStore("planner")
+        var backoff = Backoff("plan campaigns")
+        while !shared.isStopping {
+            let id = WorkerID.nonce()
+            do {
+                let claimed = try backoff.repeating(
+                    shared.log, isStopped: { self.shared.isStopping }
+                ) { () throws(RedisError) in
+                    try store.claimPlan(worker: self.shared.id, plan: id)
+                }
+                guard case .some(.some(let plan)) = claimed else {
+                    _ = bell.take(waitingAtMost: Planner.idlePause)
+                    continue
+                }
+                make(plan, store)
+            } catch {
+                shared.fail("planning", error)
+                return
+            }
+        }
+    }
+
+    private func make(_ plan: JobStore.ClaimedPlan, _ store: JobStore) {
+        let hold = JobStore.Hold.plan(campaign: plan.campaign, plan: plan.plan)
+        shared.holds.withLock { _ = $0.insert(hold) }
+        defer { shared.holds.withLock { _ = $0.remove(hold) } }
+        var backoff = Backoff("plan \(plan.campaign)")
+        let started = Instant.now()
+        do {
+            guard case .success(let job) = shared.read(plan.job, isAccepted: true) else {
+                // It was valid when it was registered; this worker's app file differs.
+                throw AudienceError(
+                    path: "$.app", message: "this job is not valid for the worker \(shared.id)")
+            }
+            let total = try write(job, plan, store, &backoff)
+            let fields: [(String, LogValue)] = [
+                ("campaign", .text(plan.campaign)), ("recipients", .number(total)),
+                ("ms", .number(Int((Instant.now() - started) / 1_000_000))),
+            ]
+            shared.log.info("campaign_planned", "sending can start", fields)
+            planned()
+        } catch let error as AudienceError {
+            fail(plan, error, store, &backoff)
+        } catch is JobStore.PlanFenced {
+            shared.log.warning(
+                "plan_fenced", "another worker plans this campaign now",
+                [("campaign", .text(plan.campaign))])
+        } catch is CancellationError {
+            try? store.releasePlan(plan)
+        } catch {
+            shared.log.error(
+                "plan_failed", "\(error); the plan is made again after its lease ran out",
+                [("campaign", .text(plan.campaign))])
+        }
+    }
+
+    /// Makes the whole plan; returns the number of recipients.
+    private func write(
+        _ job: Job, _ plan: JobStore.ClaimedPlan, _ store: JobStore, _ backoff: inout Backoff
+    ) throws -> Int {
+        let reader = AudienceReader(
+            audience: job.audience, folder: shared.settings.audienceFolder, store: store)
+        let expected = try patiently(&backoff) { try reader.count() }
+        guard expected > 0 else {
+            throw AudienceError(
+                path: "$.audience", message: "the audience is empty; fill it and enqueue a new job")
+        }
+        var random = SystemRandomNumberGenerator()
+        var builder = PlanBuilder(
+            expected: expected, shardSize: shared.settings.shardSize, seed: random.next())
+        let shards = builder.shards
+        try patiently(&backoff) { try store.clearPlan(plan, shards: shards) }
+        var call = 0
+        var filled: Set<Int> = []
+        let token = UnsafeMutablePointer<UInt8>.allocate(capacity: DeviceToken.maximumBytes)
+        defer { token.deallocate() }
+        func flush(_ windows: [PlanBuilder.Window]) throws {
+            var start = 0
+            while start < windows.count {
+                var end = start
+                var bytes = 0
+                while end < windows.count, end == start || bytes < Planner.callBytes {
+                    bytes += windows[end].bytes.count
+                    filled.insert(windows[end].shard)
+                    end += 1
+                }
+                let part = Array(windows[start..<end])
+                call += 1
+                try patiently(&backoff) { try store.writePlan(plan, call: call, part) }
+                start = end
+            }
+        }
+        try reader.read { text in
+            if let count = DeviceToken.decode(text, into: token) {
+                builder.add(token: UnsafeRawBufferPointer(start: token, count: count))
+            } else {
+                builder.add(invalid: text)
+            }
+        } turn: {
+            if self.shared.isStopping { throw CancellationError() }
+            try flush(builder.takeFull())
+        }
+        try flush(builder.takeRest())
+        FailPoint.reached("before_plan_close")
+        var first = 0
+        while first < shards {
+            let last = min(first + 63, shards - 1)
+            try patiently(&backoff) { try store.closePlan(plan, first: first, last: last) }
+            first = last + 1
+        }
+        let (total, open) = (builder.total, filled.count)
+        guard total > 0 else {
+            throw AudienceError(path: "$.audience", message: "the audience became empty while it was read")
+        }
+        try patiently(&backoff) { try store.finishPlan(plan, openShards: open, total: total) }
+        return total
+    }
+
+    /// Repeats a step while Redis is in trouble; a stop ends it.
+    private func patiently<Value>(_ backoff: inout Backoff, _ body: () throws -> Value) throws -> Value {
+        while true {
+            do {
+                let value = try body()
+                backoff.succeeded(shared.log)
+                return value
+            } catch let error as RedisError where error.isTransient {
+                Thread.sleep(nanoseconds: backoff.failed(error, shared.log))
+                if shared.isStopping { throw CancellationError() }
+            }
+        }
+    }
+
+    private func fail(
+        _ plan: JobStore.ClaimedPlan, _ error: AudienceError, _ store: JobStore,
+        _ backoff: inout Backoff
+    ) {
+        let letter = DeadLetter.make(
+            job: plan.job, id: plan.campaign,
+            faults: [JobFault(path: error.path, message: error.message)], worker: shared.id)
+        shared.log.error(
+            "campaign_failed", "\(error.path): \(error.message)", [("campaign", .text(plan.campaign))])
+        _ = try? patiently(&backoff) {
+            try store.failPlan(plan, reason: "\(error.path): \(error.message)", letter: letter)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+internal import Base
+internal import Campaign
+internal import JobQueue
+internal import Redis
+internal import Telemetry
+
+/// Claims shards and exchanges commits with Redis for the send loop, on a thread of its own.
+///
+/// 1. All commits that wait go out in one round trip; after trouble they are repeated unchanged
+///    until they are answered.
+/// 2. A claim brings the shard's recipients along, ready to send.
+/// 3. Asks for a pause when a breaker opened.
+final class ShardExchange: Sendable {
+    /// Requests that may wait: one commit per run and a claim.
+    static let mailboxLimit = 4096
+
+    enum Request: Sendable {
+        case commit(run: Int, Commit)
+        /// Claims a shard, passing over campaigns in the list.
+        case claim(excluding: [String])
+        case pause(campaign: String, reason: String)
+    }
+
+    enum Answer: Sendable {
+        case committed(run: Int, CommitReply)
+        /// Redis refused the commit for good: the run is dropped and recovered like a dead worker's.
+        case refused(run: Int, String)
+        case claimed(Claimed?)
+    }
+
+    /// A claimed shard with all it needs.
+    struct Claimed: Sendable {
+        let shard: JobStore.ClaimedShard
+        let recipients: Unshared<RecipientTable>
+        let job: Job
+    }
+
+    let requests = Mailbox<Request>(limit: mailboxLimit)
+    private let shared: WorkerShared
+    private let answer: @Sendable ([Answer]) -> Void
+
+    init(_ shared: WorkerShared, answer: @escaping @Sendable ([Answer]) -> Void) {
+        self.shared = shared
+        self.answer = answer
+    }
+
+    /// Runs until the mailbox is closed and empty.
+    func run() {
+        let store = shared.makeStore("exchange")
+        var backoff = Backoff("exchange shards")
+        var jobs: [String: Job] = [:]
+        var waiting: [Request] = []
+        while true {
+            waiting += requests.take(waitingAtMost: waiting.isEmpty ? Nanoseconds.seconds(1) : 0)
+            if waiting.isEmpty {
+                if requests.isClosed { return }
+                continue
+            }
+            do throws(RedisError) {
+                try serve(&waiting, store, &jobs)
+                backoff.succeeded(shared.log)
+            } catch {
+                guard error.isTransient else {
+                    shared.fail("exchanging shards", error)
+                    return
+                }
+                Thread.sleep(nanoseconds: backoff.failed(error, shared.log))
+                if requests.isClosed { return }  // the drain ran out of time
+            }
+        }
+    }
+
+    /// Serves the waiting requests; what is served leaves the list.
+    private func serve(
+        _ waiting: inout [Request], _ store: JobStore, _ jobs: inout [String: Job]
+    ) throws(RedisError) {
+        var commits: [(run: Int, commit: Commit)] = []
+        for case .commit(let run, let commit) in waiting { commits.append((run, commit)) }
+        if !commits.isEmpty {
+            let replies = try store.commit(commits.map(\.commit))
+            var answers: [Answer] = []
+            var repeated: [Request] = []
+            var trouble: RedisError?
+            for ((run, commit), reply) in zip(commits, replies) {
+                switch reply {
+                case .success(let reply): answers.append(.committed(run: run, reply))
+                case .failure(let error) where error.isTransient:
+                    repeated.append(.commit(run: run, commit))
+                    trouble = error
+                case .failure(let error):
+                    answers.append(.refused(run: run, error.description))
+                }
+            }
+            FailPoint.reached("after_commit")
+            waiting = waiting.filter { if case .commit = $0 { false } else { true } } + repeated
+            answer(answers)
+            if let trouble { throw trouble }
+        }
+        while let request = waiting.first {
+            switch request {
+            case .commit: return
+            case .claim(let excluded):
+                answer([.claimed(try claim(store, excluded, &jobs))])
+            case .pause(let campaign, let reason):
+                _ = try store.control(campaign: campaign, .pause, reason: reason)
+                shared.log.error(
+                    "campaign_paused", reason, [("campaign", .text(campaign))])
+            }
+            waiting.removeFirst()
+        }
+    }
+
+    private func claim(
+        _ store: JobStore, _ excluded: [String], _ jobs: inout [String: Job]
+    ) throws(RedisError) -> Claimed? {
+        guard !shared.isStopping,
+            let shard = try store.claim(
+                worker: shared.id, nonce: WorkerID.nonce(), excluding: excluded)
+        else { return nil }
+        let campaign = shard.fence.campaign
+        // Renewed from now on: reading the recipients may take a while.
+        shared.holds.withLock { _ = $0.insert(.shard(shard.fence)) }
+        if jobs[campaign] == nil {
+            if jobs.count >= 64 { jobs.removeAll() }
+            let raw = try store.job(campaign) ?? []
+            guard case .success(let job) = shared.read(raw, isAccepted: true) else {
+                return giveBack(shard, "this worker cannot run the job: compare its apps file")
+            }
+            jobs[campaign] = job
+        }
+        let windows = try store.windows(campaign: campaign, shard: shard.fence.shard)
+        guard let job = jobs[campaign], let table = RecipientTable(windows: windows),
+            table.count == shard.ledger.count
+        else { return giveBack(shard, "recipients and ledger of the shard do not match") }
+        return Claimed(shard: shard, recipients: Unshared(table), job: job)
+    }
+
+    /// Lets the lease of a shard run out that this worker cannot work on.
+    private func giveBack(_ shard: JobStore.ClaimedShard, _ why: String) -> Claimed? {
+        shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
+        shared.log.error(
+            "shard_unusable", why,
+            [("campaign", .text(shard.fence.campaign)), ("shard", .number(shard.fence.shard))])
+        return nil
+    }
+}
+
+/// Hands an object that is not Sendable from one thread to another, which then owns it alone.
+struct Unshared<Value>: @unchecked Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,55 @@
+package import APNsClient
+internal import Base
+package import JobQueue
+package import Redis
+
+/// How one worker process runs. Every limit has its unit in its name or comment.
+package struct WorkerSettings: Sendable {
+    package var redis: RedisAddress
+    package var namespace = "peal"
+    /// Ends when nothing is left to do for any worker.
+    package var once = false
+    /// Connections to APNs for each app.
+    package var connections = 4
+    /// Requests in any one second on one connection; 0 for no limit (load tests only).
+    package var ratePerConnection = 1500
+    /// Seconds that SIGTERM leaves for answers that are under way.
+    package var drainSeconds = 25
+    /// Seconds to wait for Redis at the start before giving up (exit code 69).
+    package var startSeconds = 30
+    /// Seconds without an answer after which a request counts as unanswered.
+    package var requestTimeoutSeconds = 30
+    /// Recipients that a shard is planned for.
+    package var shardSize = 20_000
+    /// The folder that file audiences lie in; nil refuses them.
+    package var audienceFolder: String?
+    /// A PEM file of roots that APNs' certificate is checked with; nil for the system's.
+    package var trustedRoots: String?
+    /// Sends to this host and port instead of Apple's (a simulator).
+    package var server: (host: String, port: Int)?
+    package var version = ""
+
+    package init(redis: RedisAddress) { self.redis = redis }
+
+    /// Shards worked on at a time: as many as connections, so that each commits often enough.
+    var runLimit: Int { connections }
+    /// Shards beyond `runLimit` that only a campaign without a shard here may claim, so that a long
+    /// campaign does not keep a new one waiting.
+    static let extraRuns = 4
+}
+
+/// A name for this process among all workers: host, process and a random part.
+package enum WorkerID {
+    package static func make(host: String, process: Int32) -> String {
+        var random = SystemRandomNumberGenerator()
+        let tail = String(random.next() & 0xFFFFFF, radix: 16)
+        let short = host.prefix { $0 != "." }
+        return "\(short)-\(process)-\(tail)"
+    }
+
+    /// 64 random bits in hexadecimal: nonces and plan ids.
+    package static func nonce() -> String {
+        var random = SystemRandomNumberGenerator()
+        return String(random.next(), radix: 16)
+    }
+}
