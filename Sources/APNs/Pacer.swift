@@ -26,8 +26,9 @@ package struct Pacer: Sendable {
     /// - Parameter now: the pacer starts with an empty bucket, so that a new connection does not burst.
     package init(limit: Int?, now: Instant) {
         let limit = limit.map { max(1, $0) }
+        let burst = limit.map { max(1, ($0 + 199) / 200) } ?? Int.max
         self.limit = limit
-        burst = limit.map { max(1, ($0 + 199) / 200) } ?? Int.max
+        self.burst = burst
         let earned = limit.map { max(1, $0 - burst) } ?? 1
         // Rounded up: never faster than the limit.
         let even = (1_000_000_000 + Int64(earned) - 1) / Int64(earned)

@@ -1,4 +1,4 @@
-package import APNs
+internal import APNs
 package import Base
 package import EventLoop
 package import TLS
