@@ -11,8 +11,9 @@ package enum PushResult: Sendable {
     case retry(reason: String, delayMilliseconds: Int64?)
     /// Proven not processed: sent again at once, no try charged.
     case notProcessed
-    /// Sent or possibly sent, no answer: the campaign's policy decides.
-    case unknown(reason: String)
+    /// Sent or possibly sent, no answer: the campaign's policy decides. Where it sends again, it does
+    /// so after the delay.
+    case unknown(reason: String, delayMilliseconds: Int64)
     /// Not accepted for a fault that is not the recipient's: kept for after the pause, uncharged.
     case held(reason: String)
 }
@@ -21,8 +22,6 @@ package enum PushResult: Sendable {
 package struct RunPolicy: Sendable {
     /// An unknown outcome is sent again once; otherwise it ends as unknown.
     package var resendsUnknown = true
-    /// Charged tries at most, 1 to 9.
-    package var maxTries = 5
     /// Nothing is sent after this time (Redis' clock, ms).
     package var deadlineMilliseconds: Int64?
 
@@ -174,13 +173,13 @@ package struct ShardRun {
         case .retry(let reason, let delay):
             postpone(index, delay, otherwise: LedgerByte.rejected, reason, now)
         case .notProcessed: refuse(index, now)
-        case .unknown(let reason):
+        case .unknown(let reason, let delay):
             count("unanswered")
             let again = policy.resendsUnknown && unknownSpent.insert(index).inserted
             if again {
                 withUnsafeBytes(of: UInt32(index).littleEndian) { next.unknowns.append(contentsOf: $0) }
             }
-            postpone(index, again ? 0 : nil, otherwise: LedgerByte.unknown, reason, now)
+            postpone(index, again ? delay : nil, otherwise: LedgerByte.unknown, reason, now)
         case .held(let reason):
             count("reason:\(reason)")
             let byte = LedgerByte.unmarked(ledger[index])
@@ -195,9 +194,7 @@ package struct ShardRun {
     private mutating func postpone(
         _ index: Int, _ delay: Int64?, otherwise final: UInt8, _ reason: String, _ now: Instant
     ) {
-        guard let delay, let byte = LedgerByte.charged(ledger[index]),
-            LedgerByte.tries(byte) < policy.maxTries || final == LedgerByte.unknown
-        else {
+        guard let delay, let byte = LedgerByte.charged(ledger[index]) else {
             settle(index, final)
             explain(index, reason)
             return

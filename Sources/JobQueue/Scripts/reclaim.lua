@@ -35,7 +35,7 @@ for at = 1, #before, 4 do spent[struct.unpack('<I4', before, at)] = true end
 local again, unknown, marked, reasons = 0, 0, {}, {}
 local new = string.gsub(old, '()([>A-I])', function(at, byte)
     local charged = byte == '>' and 1 or string.byte(byte) - 63
-    if p[1] == 'skip' or spent[at - 1] or charged >= tries or charged > 9 then
+    if p[1] == 'skip' or spent[at - 1] or charged > tries or charged > 9 then
         unknown = unknown + 1
         reasons[#reasons + 1] = at - 1
         reasons[#reasons + 1] = 'WorkerLost'
