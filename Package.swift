@@ -42,7 +42,7 @@ let package = Package(
         room("HTTP2", ["CNghttp2", "Base"]),
         room("EventLoop", ["CLinux", "Base"]),
         room("Transport", ["EventLoop", "TLS", "Base"]),
-        room("Redis", ["CHiredis", "CLinux", "Base"]),
+        room("Redis", ["CHiredis", "EventLoop", "Base"]),
 
         // Vocabularies, pure.
         room("APNs", ["Crypto", "JSON", "Base"]),
@@ -80,8 +80,10 @@ let package = Package(
             name: "TestKit", dependencies: ["Redis", "Base"], path: "Tests/TestKit",
             swiftSettings: settings),
         tests("BaseTests", ["Base"]),
+        tests("CryptoTests", ["Crypto", "Base"]),
+        tests("APNsTests", ["APNs", "Crypto", "Base"]),
+        tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
         tests("JSONTests", ["JSON"]),
-        tests("APNsTests", ["APNs"]),
         tests("CampaignTests", ["Campaign", "APNs", "JSON"]),
         tests("CLITests", ["peal", "JSON"]),
     ],

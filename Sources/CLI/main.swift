@@ -1,7 +1,8 @@
 internal import Glibc
 
 let program = Program(commands: [
-    versionCommand
+    simulatorCommand,
+    versionCommand,
 ])
 
 exit(program.main(Array(CommandLine.arguments.dropFirst()), Terminal.environment()))

@@ -25,4 +25,12 @@ static inline int peal_epoll_ctl(int epoll, int op, int fd, uint32_t events) {
     event.data.u64 = (uint64_t)fd;
     return epoll_ctl(epoll, op, fd, &event) == 0 ? 0 : -errno;
 }
+/// Accepts one connection; accept4 hides behind _GNU_SOURCE.
+static inline int peal_accept(int listener, int flags) {
+    int fd = accept(listener, 0, 0);
+    if (fd < 0) return fd;
+    if (flags & SOCK_NONBLOCK) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL, 0) | O_NONBLOCK);
+    if (flags & SOCK_CLOEXEC) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
 #endif

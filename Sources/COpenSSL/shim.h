@@ -22,5 +22,25 @@ static inline int peal_ctx_set_minimum_tls12(SSL_CTX *context) {
     return (int)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 }
 static inline EVP_PKEY *peal_generate_p256(void) { return EVP_EC_gen("P-256"); }
+/// 1 when `text` is an IPv4 or IPv6 address.
+static inline int peal_is_address(const char *text) {
+    ASN1_OCTET_STRING *address = a2i_IPADDRESS(text);
+    int yes = address != NULL;
+    ASN1_OCTET_STRING_free(address);
+    ERR_clear_error();
+    return yes;
+}
+/// Adds an extension in OpenSSL's configuration syntax; 1 when it worked.
+static inline int peal_add_extension(X509 *certificate, X509 *issuer, int nid, const char *value) {
+    ERR_clear_error();
+    X509V3_CTX context;
+    X509V3_set_ctx_nodb(&context);
+    X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    if (extension == NULL) return 0;
+    int added = X509_add_ext(certificate, extension, -1);
+    X509_EXTENSION_free(extension);
+    return added;
+}
 static inline long peal_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
 #endif

@@ -1,1 +1,52 @@
-return 1
+#!lua flags=allow-oom
+-- Hands one ready shard to a worker, campaigns in turn by weight. Marks nothing.
+--
+-- ARGV: 1 worker, 2 claim nonce, 3 lease in ms, 4 campaigns to pass over: `,id,id,` or ''.
+-- Returns {none} or {shard, campaign, shard number, plan id, epoch, ledger, due, unknowns, now}.
+--   The same worker and nonce again get the same shard: a lost reply costs nothing.
+-- Cost: O(64) at most, and one ledger.
+local worker = ns .. ':worker:' .. ARGV[1]
+local function hand_out(id, n)
+    local shard = shard_key(id, n)
+    local h = redis.call('HMGET', shard, 'plan', 'epoch')
+    return { 'shard', id, n, h[1], h[2], redis.call('GET', shard .. ':ledger') or '',
+        redis.call('GET', shard .. ':due') or '', redis.call('GET', shard .. ':unknowns') or '',
+        now }
+end
+local last = redis.call('HMGET', worker, 'claim_nonce', 'claim_campaign', 'claim_shard')
+if last[1] == ARGV[2] and
+    redis.call('HGET', shard_key(last[2], last[3]), 'nonce') == ARGV[2] then
+    return hand_out(last[2], last[3])
+end
+local ring = ns .. ':ring'
+for _ = 1, math.min(64, redis.call('LLEN', ring)) do
+    local id = redis.call('LINDEX', ring, 0)
+    local campaign = campaign_key(id)
+    if string.find(ARGV[4], ',' .. id .. ',', 1, true) then
+        redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
+    else
+        local h = redis.call('HMGET', campaign, 'state', 'weight')
+        local n = h[1] == 'running' and redis.call('LPOP', campaign .. ':ready')
+        if not n then
+            redis.call('LPOP', ring)
+            redis.call('HDEL', campaign, 'in_ring', 'turn')
+        else
+            if redis.call('HINCRBY', campaign, 'turn', 1) >= tonumber(h[2] or '1') then
+                redis.call('HSET', campaign, 'turn', 0)
+                redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
+            end
+            local shard, member = shard_key(id, n), id .. ':' .. n
+            if redis.call('HGET', shard, 'state') == 'ready' then
+                redis.call('HINCRBY', shard, 'epoch', 1)
+                redis.call('HSET', shard, 'state', 'running', 'owner', ARGV[1], 'nonce', ARGV[2],
+                    'revision', 0)
+                redis.call('HSET', ns .. ':open', member, 'w')
+                redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), member)
+                redis.call('HSET', worker, 'claim_nonce', ARGV[2], 'claim_campaign', id,
+                    'claim_shard', n)
+                return hand_out(id, n)
+            end
+        end
+    end
+end
+return { 'none' }

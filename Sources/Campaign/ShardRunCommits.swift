@@ -1,0 +1,227 @@
+package import Base
+
+extension ShardRun {
+    /// What the owner does after an answered commit.
+    package enum Step: Equatable, Sendable {
+        case goOn
+        /// The shard is finished, parked or given back: forget the run.
+        case finished
+        /// The claim is lost: drop the run and what it still has on the wire.
+        case fenced
+        /// Send `commitToRepeat` at once: Redis was rolled back.
+        case replay
+    }
+
+    /// Whether a commit should be made now.
+    ///
+    /// - Parameter target: how many marks should be outstanding.
+    package func isCommitDue(now: Instant, target: Int) -> Bool {
+        guard underWay == nil else { return false }
+        guard let lastCommit else { return true }
+        let since = now - lastCommit
+        guard since >= ShardRun.commitPause else { return false }
+        if outcomes >= ShardRun.outcomeLimit || since >= ShardRun.controlInterval { return true }
+        if isStopping { return onWire == 0 || since >= ShardRun.commitInterval }
+        let runsDry = confirmed.count * 2 <= min(target, outstanding)
+        if runsDry && hasMarkable(now) { return true }
+        if outstanding == 0 && !dirty.isEmpty { return true }
+        return since >= ShardRun.commitInterval && !dirty.isEmpty
+    }
+
+    private func hasMarkable(_ now: Instant) -> Bool {
+        if !returned.isEmpty || cursor < ledger.count { return true }
+        return retries.first.map { $0.time <= redisMilliseconds(now) } ?? false
+    }
+
+    /// Makes the next commit: the outcomes so far and marks up to `target`.
+    package mutating func makeCommit(now: Instant, target: Int) -> Commit {
+        precondition(underWay == nil, "one commit per shard is under way at a time")
+        if let deadline = policy.deadlineMilliseconds, redisMilliseconds(now) >= deadline {
+            expireAll()
+        } else if isStopping {
+            unmarkConfirmed()
+        } else {
+            mark(now, target)
+        }
+        var commit = next
+        number += 1
+        commit.number = number
+        next = Commit(fence: fence, number: number + 1)
+        commit.finish = finish(now)
+        if commit.finish != .goOn { commit.due = retries.records() }
+        if requests > 0 { commit.counters["answers"] = requests }
+        commit.latency = latency.enumerated().compactMap {
+            $0.element > 0 ? (LatencyBuckets.bound($0.offset), $0.element) : nil
+        }
+        for index in latency.indices { latency[index] = 0 }
+        requests = 0
+        outcomes = 0
+        commit.changes = changes()
+        underWay = commit
+        underWayAt = now
+        lastCommit = now
+        return commit
+    }
+
+    /// The commit under way, to be repeated unchanged.
+    package var commitToRepeat: Commit? { underWay }
+
+    /// Takes Redis' answer to the commit under way.
+    package mutating func applied(_ reply: CommitReply, now: Instant) -> Step {
+        guard let commit = underWay else { return .goOn }
+        switch reply.status {
+        case .fenced, .gone:
+            underWay = nil
+            return .fenced
+        case .rolledBack:
+            underWay = replay(of: commit)
+            underWayAt = now
+            return .replay
+        case .done:
+            underWay = nil
+            return .finished
+        case .ok: break
+        }
+        underWay = nil
+        redisOffset = reply.nowMilliseconds - now.nanoseconds / 1_000_000
+        confirmedAt = underWayAt
+        recent.append((now, commit))
+        recent.removeAll { now - $0.at > ShardRun.replayMemory }
+        for index in pendingMarks { confirmed.append(index) }
+        pendingMarks.removeAll(keepingCapacity: true)
+        if commit.finish != .goOn { return .finished }
+        if reply.campaignState != "running" {
+            isStopping = true
+        } else if !held.isEmpty {
+            // The pause did not come about: they are tried again.
+            returned.append(contentsOf: held)
+            held.removeAll()
+        }
+        return .goOn
+    }
+
+    private func replay(of commit: Commit) -> Commit {
+        var whole = commit
+        whole.isReplay = true
+        whole.changes = [(0, ledgerAsCommitted(commit))]
+        for earlier in recent {
+            whole.reasons += earlier.commit.reasons
+            whole.deactivations += earlier.commit.deactivations
+            whole.quarantined += earlier.commit.quarantined
+            whole.unknowns += earlier.commit.unknowns
+        }
+        return whole
+    }
+
+    /// The ledger as it was when `commit` was made: outcomes since then belong to the next one.
+    private func ledgerAsCommitted(_ commit: Commit) -> [UInt8] {
+        var bytes = ledger
+        for index in dirty where !LedgerByte.isInFlight(bytes[index]) {
+            // It was in flight then, with the tries it had before the outcome.
+            bytes[index] = committed(index, in: commit) ?? bytes[index]
+        }
+        for change in commit.changes {
+            bytes.replaceSubrange(change.offset..<change.offset + change.bytes.count, with: change.bytes)
+        }
+        return bytes
+    }
+
+    private func committed(_ index: Int, in commit: Commit) -> UInt8? {
+        for earlier in ([commit] + recent.reversed().map(\.commit)) {
+            for change in earlier.changes
+            where (change.offset..<change.offset + change.bytes.count).contains(index) {
+                return change.bytes[index - change.offset]
+            }
+        }
+        return nil
+    }
+
+    private mutating func mark(_ now: Instant, _ target: Int) {
+        var wanted = target - outstanding
+        let time = redisMilliseconds(now)
+        while wanted > 0, let first = retries.first, first.time <= time {
+            retries.removeFirst()
+            guard LedgerByte.isDeferred(ledger[first.index]) else { continue }
+            mark(first.index)
+            wanted -= 1
+        }
+        while wanted > 0, let index = returned.popLast() {
+            guard ledger[index] == LedgerByte.untouched else { continue }
+            mark(index)
+            wanted -= 1
+        }
+        while wanted > 0, cursor < ledger.count {
+            if ledger[cursor] == LedgerByte.untouched {
+                mark(cursor)
+                wanted -= 1
+            }
+            cursor += 1
+        }
+    }
+
+    private mutating func mark(_ index: Int) {
+        set(index, LedgerByte.marked(ledger[index]))
+        outstanding += 1
+        pendingMarks.append(index)
+    }
+
+    private mutating func unmarkConfirmed() {
+        while let index = confirmed.removeFirst() {
+            let byte = LedgerByte.unmarked(ledger[index])
+            set(index, byte)
+            outstanding -= 1
+            if LedgerByte.isDeferred(byte) { retries.add(index, 0) }
+        }
+    }
+
+    private mutating func expireAll() {
+        while let index = confirmed.removeFirst() {
+            outstanding -= 1
+            expire(index)
+        }
+        for index in ledger.indices
+        where ledger[index] == LedgerByte.untouched || LedgerByte.isDeferred(ledger[index]) {
+            expire(index)
+        }
+        cursor = ledger.count
+        returned.removeAll()
+        held.removeAll()
+        retries = DueHeap()
+    }
+
+    private mutating func expire(_ index: Int) {
+        set(index, LedgerByte.expired)
+        explain(index, "Deadline")
+    }
+
+    private func finish(_ now: Instant) -> Commit.Finish {
+        guard outstanding == 0 else { return .goOn }
+        if isStopping { return .release }
+        guard returned.isEmpty, held.isEmpty, cursor >= ledger.count, let first = retries.first
+        else { return .goOn }
+        guard first.time > redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds else { return .goOn }
+        return .park(
+            untilMilliseconds: min(first.time, policy.deadlineMilliseconds ?? first.time))
+    }
+
+    /// The changed bytes as few stretches; up to 16 unchanged bytes are carried along.
+    private mutating func changes() -> [(offset: Int, bytes: [UInt8])] {
+        guard !dirty.isEmpty else { return [] }
+        dirty.sort()
+        var result: [(offset: Int, bytes: [UInt8])] = []
+        var start = dirty[0]
+        var end = start + 1
+        for index in dirty.dropFirst() {
+            if index <= end + 16 {
+                end = max(end, index + 1)
+            } else {
+                result.append((start, Array(ledger[start..<end])))
+                start = index
+                end = index + 1
+            }
+        }
+        result.append((start, Array(ledger[start..<end])))
+        dirty.removeAll(keepingCapacity: true)
+        return result
+    }
+}

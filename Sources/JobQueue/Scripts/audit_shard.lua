@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- Recounts one shard from its ledger and compares with the counts the scripts kept.
+--
+-- ARGV: 1 campaign, 2 shard.
+-- Returns {recounted, kept} as packed counts, or {} for a shard without recipients. The two are read
+--   at one moment, so they agree at any moment. Also gives a shard back that says it runs but holds
+--   no lease: {recounted, kept, 'repaired'}.
+local id, n = ARGV[1], ARGV[2]
+local shard = shard_key(id, n)
+local h = redis.call('HMGET', shard, 'counts', 'state')
+if not h[1] then return {} end
+local counts = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+local ledger = redis.call('GET', shard .. ':ledger') or ''
+local rest = #ledger
+local patterns = { '%.', '[>A-I]', '[1-9]', 'a', 'g', 'q', 'r', 's', 'x', 'c', 'u' }
+for index = 1, 11 do
+    local _, found = string.gsub(ledger, patterns[index], '')
+    counts[index] = found
+    rest = rest - found
+end
+local answer = { table.concat(counts, ',') .. (rest > 0 and ',unreadable=' .. rest or ''), h[1] }
+if h[2] == 'running' and not redis.call('ZSCORE', ns .. ':leases', id .. ':' .. n) then
+    redis.call('ZADD', ns .. ':leases', now - 1, id .. ':' .. n)
+    answer[3] = 'repaired'
+end
+return answer

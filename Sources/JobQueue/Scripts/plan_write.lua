@@ -1,0 +1,18 @@
+#!lua
+-- Adds packed windows of recipients to shards of a plan. Refused as a whole when Redis is out of
+-- memory (no allow-oom above).
+--
+-- ARGV: 1 campaign, 2 plan id, 3 call number, 4 lease in ms, then (shard, recipients, window) …
+-- Returns ok or fenced. The same call number again changes nothing.
+local id, campaign = ARGV[1], campaign_key(ARGV[1])
+local h = redis.call('HMGET', campaign, 'plan', 'state', 'plan_call')
+if h[1] ~= ARGV[2] or h[2] ~= 'planning' then return 'fenced' end
+if h[3] == ARGV[2] .. ':' .. ARGV[3] then return 'ok' end
+for i = 5, #ARGV, 3 do
+    local shard = shard_key(id, ARGV[i])
+    redis.call('RPUSH', shard .. ':recipients', ARGV[i + 2])
+    redis.call('HINCRBY', shard, 'size', ARGV[i + 1])
+end
+redis.call('HSET', campaign, 'plan_call', ARGV[2] .. ':' .. ARGV[3])
+redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[4]), id .. ':plan')
+return 'ok'

@@ -1,0 +1,23 @@
+#!lua
+-- Makes a campaign of a valid job that stands on this worker's list of taken jobs.
+--
+-- ARGV: 1 worker, 2 the job as it was taken, 3 id, 4 digest, then campaign fields (name, value …).
+-- Returns accepted, duplicate (same content: dropped) or conflict (same id, other content: the
+--   caller sends it to the dead letters). Repeating it after a lost reply answers duplicate.
+local campaign = campaign_key(ARGV[3])
+local known = redis.call('HGET', campaign, 'digest')
+if known then
+    if known ~= ARGV[4] then return 'conflict' end
+    redis.call('LREM', ns .. ':claims:' .. ARGV[1], 1, ARGV[2])
+    return 'duplicate'
+end
+redis.call('HSET', campaign, 'digest', ARGV[4], 'state', 'planning', 'created_ms', now,
+    unpack(ARGV, 5))
+redis.call('SET', campaign .. ':job', ARGV[2])
+redis.call('ZADD', ns .. ':campaigns', now, ARGV[3])
+redis.call('RPUSH', ns .. ':plans', ARGV[3])
+redis.call('LREM', ns .. ':claims:' .. ARGV[1], 1, ARGV[2])
+report(ARGV[3], 'planning')
+add_stat('jobs_accepted', 1)
+expire_stats()
+return 'accepted'
