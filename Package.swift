@@ -85,7 +85,8 @@ let package = Package(
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
         tests("JSONTests", ["JSON"]),
         tests("CampaignTests", ["Campaign", "APNs", "JSON"]),
-        tests("CLITests", ["peal", "JSON"]),
+        tests("WorkerTests", ["Worker", "APNs", "JSON"]),
+        tests("CLITests", ["peal", "Worker", "Campaign", "JSON"]),
     ],
     swiftLanguageModes: [.v6]
 )

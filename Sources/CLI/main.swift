@@ -1,6 +1,7 @@
 internal import Glibc
 
 let program = Program(commands: [
+    checkCommand,
     simulatorCommand,
     versionCommand,
 ])
