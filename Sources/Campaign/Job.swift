@@ -1,5 +1,7 @@
 package import APNs
 internal import Base
+internal import Crypto
+package import JSON
 
 /// A campaign job as a backend enqueues it, checked and with its defaults filled in.
 package struct Job: Equatable, Sendable {
@@ -81,27 +83,13 @@ package struct Job: Equatable, Sendable {
                 + "\(profileEnvironment.rawValue); correct the job or the apps file")
     }
 
-    /// The digest that tells whether two jobs with one id are the same job: lower-case hexadecimal
-    /// text.
-    ///
-    /// - Parameter hash: SHA-256.
-    package func digest(_ hash: ([UInt8]) -> [UInt8]) -> String { Hex.encode(hash(canonical)) }
+    /// The digest that tells whether two jobs with one id are the same job: SHA-256 of the
+    /// canonical text, in lower-case hexadecimal digits.
+    package var digest: String { Hex.encode(SHA256.hash(canonical)) }
 }
 
-/// One thing that is wrong with a job.
-package struct JobFault: Equatable, Sendable, CustomStringConvertible {
-    /// Where: a JSON path such as `$.audience.tokens[3]`.
-    package let path: String
-    /// What is wrong and what to do, to be read after the path.
-    package let message: String
-
-    package init(path: String, message: String) {
-        self.path = path
-        self.message = message
-    }
-
-    package var description: String { "\(path) \(message)" }
-}
+/// One thing that is wrong with a job, with its JSON path.
+package typealias JobFault = JSONFault
 
 /// Everything that is wrong with a job.
 package struct JobFaults: Error, Equatable, CustomStringConvertible {
@@ -109,6 +97,11 @@ package struct JobFaults: Error, Equatable, CustomStringConvertible {
     package let id: String?
     /// At least one.
     package let faults: [JobFault]
+
+    package init(id: String?, faults: [JobFault]) {
+        self.id = id
+        self.faults = faults
+    }
 
     /// All of them in one line.
     package var description: String { faults.map(\.description).joined(separator: "; ") }

@@ -44,9 +44,9 @@ final class AppLane: PushSource, CredentialSource {
         settings.ratePerConnection =
             shared.settings.ratePerConnection > 0 ? shared.settings.ratePerConnection : nil
         settings.requestTimeout = Nanoseconds.seconds(shared.settings.requestTimeoutSeconds)
-        let server = shared.settings.server ?? profile.endpoint
+        let server = shared.settings.server ?? profile.server
         built = APNsPool(
-            name: app, host: server.host, port: server.port, context: context, loop: loop,
+            name: app, host: server.host, port: Int(server.port), context: context, loop: loop,
             settings: settings, source: self, credential: self, seed: seed, log: shared.log)
     }
 

@@ -226,7 +226,7 @@ final class SendLoop: @unchecked Sendable {
 
     private func lane(_ app: String) -> AppLane? {
         if let lane = lanes[app] { return lane }
-        guard let profile = shared.apps.profile(app) else { return nil }
+        guard let profile = shared.apps[app] else { return nil }
         let lane = AppLane(
             app: app, profile: profile, shared: shared, context: context, loop: loop,
             seed: random.next()) { [unowned self] number, index, outcome, latency in
