@@ -54,9 +54,10 @@ package struct Job: Equatable, Sendable {
         package var tries: Int { self == .resend ? RetryPolicy.unknownTries : 0 }
     }
 
-    /// The value of `apns-expiration` in UNIX seconds, or 0 for one attempt.
+    /// The value of `apns-expiration`.
     ///
     /// - Parameter now: Milliseconds since the epoch.
+    /// - Returns: UNIX seconds, or 0 for one attempt.
     package func wireExpiration(now: Int64) -> Int64 {
         switch expiration {
         case .at(let seconds): seconds
@@ -65,9 +66,10 @@ package struct Job: Equatable, Sendable {
         }
     }
 
-    /// Whether the deadline or the expiration has passed, so that nothing may be sent any more.
+    /// Whether the deadline or the expiration has passed.
     ///
     /// - Parameter now: Milliseconds since the epoch.
+    /// - Returns: True when nothing may be sent any more.
     package func isOver(now: Int64) -> Bool {
         if let deadline, now >= deadline { return true }
         if case .at(let seconds) = expiration, seconds > 0 { return now / 1000 >= seconds }

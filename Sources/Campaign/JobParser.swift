@@ -14,6 +14,8 @@ extension Job {
     /// - Parameters:
     ///   - bytes: JSON text.
     ///   - now: Milliseconds since the epoch; a deadline before it is a fault.
+    /// - Returns: The job with its defaults.
+    /// - Throws: All faults.
     package static func parse(_ bytes: [UInt8], now: Int64) throws(JobFaults) -> Job {
         let json: JSONValue
         do {
@@ -40,7 +42,7 @@ extension Job {
     }
 }
 
-/// Reads a job field by field. It goes on after a fault, so that all are found.
+/// Reads a job field by field and goes on after a fault, so that all are found.
 struct JobParser {
     var fields: JSONFields
     let now: Int64

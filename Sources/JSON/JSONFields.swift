@@ -15,7 +15,7 @@ package struct JSONFault: Equatable, Sendable, CustomStringConvertible {
     package var description: String { "\(path) \(message)" }
 }
 
-/// Reads the members of one JSON object, a job or a configuration, and collects what is wrong with them.
+/// Reads the members of one JSON object and collects what is wrong with them.
 ///
 /// Each getter returns nil for an absent member and for a wrong one, which it reports; so reading
 /// goes on to the end and all faults are told at once.

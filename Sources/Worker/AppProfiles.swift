@@ -78,7 +78,7 @@ package struct AppProfiles: Equatable, Sendable {
 
     package subscript(name: String) -> AppProfile? { profiles[name] }
 
-    /// Reads an apps file. Keys are not read; that fails where they are used.
+    /// Reads an apps file, not the keys that it names.
     package static func read(_ path: String) throws(Failure) -> AppProfiles {
         let bytes: [UInt8]
         do { bytes = try FileReader.read(path) } catch {
@@ -93,6 +93,8 @@ package struct AppProfiles: Equatable, Sendable {
     /// - Parameters:
     ///   - bytes: JSON text.
     ///   - file: The file's path, for messages and for relative key files.
+    /// - Returns: The apps by name.
+    /// - Throws: All faults.
     package static func parse(_ bytes: [UInt8], file: String) throws(Failure) -> AppProfiles {
         let json: JSONValue
         do { json = try JSONValue.parse(bytes) } catch {

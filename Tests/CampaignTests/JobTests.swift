@@ -93,7 +93,7 @@ struct JobTests {
             (["id": nil], "$.id is missing"), (["id": "a b"], "$.id is \"a b\"; write 1 to 64"),
             (["app": 7], "$.app is a number; write a string"),
             (["version": 2], "$.version is 2; write a whole number from 1 to 1"),
-            (["push_tpye": "alert"], "$.push_tpye is not a known field (did you mean \"push_type\"?)"),
+            (["push_tpye": ""], "$.push_tpye is not a known field (did you mean \"push_type\"?)"),
             (["environment": "prod"], "$.environment is \"prod\""),
             (["push_type": "alrt"], "(did you mean \"alert\"?)"),
             (["payload": "Hello"], "$.payload is a string; write an object"),
