@@ -133,4 +133,6 @@ final class AppLane: PushSource, CredentialSource {
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool {
         tokens?.tokenAfterRefusal(of: token, at: nowSeconds) != nil
     }
+
+    func hold(nowSeconds: Int64) { tokens?.hold(at: nowSeconds) }
 }
