@@ -88,6 +88,7 @@ let package = Package(
         tests("CryptoTests", ["Crypto", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
+        tests("EventLoopTests", ["EventLoop", "Base"]),
         tests("JSONTests", ["JSON"]),
         tests(
             "APNsClientTests",
