@@ -74,6 +74,11 @@ let package = Package(
                 "JSON", "Telemetry", "Base",
             ],
             path: "Sources/CLI", swiftSettings: settings),
+        .executableTarget(
+            name: "Bench",
+            dependencies: [
+                "APNs", "APNsClient", "Crypto", "EventLoop", "TLS", "Telemetry", "Base",
+            ], swiftSettings: settings),
 
         // Tests.
         .target(

@@ -157,6 +157,9 @@ package struct ProviderTokenSource: Sendable {
         current = token
     }
 
+    /// APNs saw too many tokens: signs none for 20 minutes, as if one had been signed now.
+    package mutating func hold(at now: Int64) { signedAt = now }
+
     /// Signs a token unless that happened less than 20 minutes ago.
     private mutating func renewed(at now: Int64) -> ProviderToken {
         if let current, let signedAt,

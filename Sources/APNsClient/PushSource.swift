@@ -35,6 +35,8 @@ package enum PushOutcome {
 }
 
 /// Where a pool takes its notifications from and reports their outcomes to. Loop only.
+///
+/// Neither call may start, stop or tick the pool.
 package protocol PushSource: AnyObject {
     /// The next notification to send, or nil when there is none now.
     func nextPush(now: Instant) -> Push?
@@ -50,6 +52,8 @@ package protocol CredentialSource: AnyObject {
     func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken?
     /// APNs refused `token`; the next connection asks for another one. False: another one would not help.
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool
+    /// APNs saw too many provider tokens: sign none for 20 minutes.
+    func hold(nowSeconds: Int64)
 }
 
 /// Every limit of a pool and its connections.
@@ -75,7 +79,15 @@ package struct PoolSettings: Sendable {
     /// A connection is replaced at this age, drawn between 0.9 and 1 of it (nanoseconds).
     package var maximumAge = Nanoseconds.seconds(86_400)
     /// Encrypted bytes that may wait for the kernel before a connection sends no more.
-    package var backlogLimit = 128 * 1024
+    package var backlogLimit = 16 * 1024
+    /// Bytes that the kernel may hold unsent, so that a stalled connection can't burst later.
+    package var unsentLimit = 32 * 1024
+    /// An address that failed is tried last for this long (nanoseconds).
+    package var deadAddressTime = Nanoseconds.seconds(60)
+    /// A connection that held for this long, or was answered, proves that reconnecting is worth while.
+    package var provenAge = Nanoseconds.seconds(60)
+    /// Answers 500 in a row after which a connection is replaced while others are well.
+    package var serverErrorsInRow = 3
 
     package init() {}
 }

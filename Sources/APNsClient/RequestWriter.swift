@@ -62,6 +62,8 @@ final class RequestWriter {
     func write(
         _ push: Push, _ submit: (UnsafeBufferPointer<HeaderField>, UnsafeRawBufferPointer) -> Int32?
     ) -> Int32? {
+        precondition(
+            push.token.count <= DeviceToken.maximumBytes, "a device token of more than 256 bytes")
         let digits = Hex.encode(push.token, into: path + RequestWriter.prefix.count)
         writeID(push.id)
         fields.removeAll(keepingCapacity: true)
