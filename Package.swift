@@ -84,6 +84,7 @@ let package = Package(
         .target(
             name: "TestKit", dependencies: ["Redis", "Base"], path: "Tests/TestKit",
             swiftSettings: settings),
+        tests("TestKitTests", ["TestKit", "Redis", "Base"]),
         tests("BaseTests", ["Base"]),
         tests("CryptoTests", ["Crypto", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),

@@ -23,12 +23,19 @@ package struct PlanBuilder {
     private var writers: [WindowWriter]
     private var full: [Window] = []
     private var openBytes = 0
+    private let openLimit: Int
     private let hash: SipHash
 
     /// - Parameters:
     ///   - expected: recipients that pass one counted.
+    ///   - shardSize: recipients that a shard is planned for.
     ///   - seed: random for each plan.
-    package init(expected: Int, shardSize: Int = PlanBuilder.defaultShardSize, seed: UInt64) {
+    ///   - openLimit: bytes of open windows at most.
+    package init(
+        expected: Int, shardSize: Int = PlanBuilder.defaultShardSize, seed: UInt64,
+        openLimit: Int = PlanBuilder.openLimit
+    ) {
+        self.openLimit = openLimit
         shards = PlanBuilder.shards(expected, shardSize)
         writers = Array(repeating: WindowWriter(), count: shards)
         hash = SipHash(key0: seed, key1: 0x706C_616E)
@@ -56,7 +63,7 @@ package struct PlanBuilder {
 
     /// Windows that are full; takes them.
     package mutating func takeFull() -> [Window] {
-        if openBytes > PlanBuilder.openLimit { closeLargest() }
+        if openBytes > openLimit { closeLargest() }
         let taken = full
         full.removeAll(keepingCapacity: true)
         return taken
@@ -84,7 +91,7 @@ package struct PlanBuilder {
 
     private mutating func closeLargest() {
         let order = (0..<shards).sorted { writers[$0].bytes.count > writers[$1].bytes.count }
-        for shard in order where openBytes > PlanBuilder.openLimit / 2 && writers[shard].count > 0 {
+        for shard in order where openBytes > openLimit / 2 && writers[shard].count > 0 {
             close(shard)
         }
     }

@@ -22,15 +22,24 @@ extension ShardRun {
         guard since >= ShardRun.commitPause else { return false }
         if outcomes >= ShardRun.outcomeLimit || since >= ShardRun.controlInterval { return true }
         if isStopping { return onWire == 0 || since >= ShardRun.commitInterval }
-        let runsDry = confirmed.count * 2 <= min(target, outstanding)
-        if runsDry && hasMarkable(now) { return true }
-        if outstanding == 0 && !dirty.isEmpty { return true }
-        return since >= ShardRun.commitInterval && !dirty.isEmpty
+        if runsDry(target) && (!returned.isEmpty || cursor < ledger.count) { return true }
+        let soon = redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds
+        let isLast = retries.first.map { $0.time > soon } ?? true
+        if outstanding == 0 && !dirty.isEmpty && isLast { return true }
+        // Retries become due one by one: they wait for each other.
+        guard since >= ShardRun.commitInterval else { return false }
+        return !dirty.isEmpty || (runsDry(target) && hasDueRetry(now))
     }
 
-    private func hasMarkable(_ now: Instant) -> Bool {
-        if !returned.isEmpty || cursor < ledger.count { return true }
-        return retries.first.map { $0.time <= redisMilliseconds(now) } ?? false
+    /// Half of the marks are used and there is room for a quarter: marks on the wire take room, and
+    /// without it a commit would hardly mark anything.
+    private func runsDry(_ target: Int) -> Bool {
+        let room = target - outstanding
+        return confirmed.count * 2 <= target && room > 0 && room * 4 >= target
+    }
+
+    private func hasDueRetry(_ now: Instant) -> Bool {
+        retries.first.map { $0.time <= redisMilliseconds(now) } ?? false
     }
 
     /// Makes the next commit: the outcomes so far and marks up to `target`.
@@ -104,6 +113,8 @@ extension ShardRun {
         var whole = commit
         whole.isReplay = true
         whole.changes = [Commit.Change(offset: 0, known: committed, bytes: committed)]
+        // The last commit of a run carries every due record; others carry the new ones only.
+        if whole.finish == .goOn { whole.due = recent.flatMap(\.commit.due) + commit.due }
         for earlier in recent {
             whole.reasons += earlier.commit.reasons
             whole.deactivations += earlier.commit.deactivations
