@@ -62,8 +62,8 @@ let package = Package(
         room(
             "Worker",
             [
-                "Campaign", "JobQueue", "Redis", "APNs", "APNsClient", "EventLoop", "TLS", "JSON",
-                "Telemetry", "Base",
+                "Campaign", "JobQueue", "Redis", "APNs", "APNsClient", "Crypto", "EventLoop", "TLS",
+                "JSON", "Telemetry", "Base",
             ]),
 
         // Programs.
@@ -74,6 +74,11 @@ let package = Package(
                 "JSON", "Telemetry", "Base",
             ],
             path: "Sources/CLI", swiftSettings: settings),
+        .executableTarget(
+            name: "Bench",
+            dependencies: [
+                "APNs", "APNsClient", "Crypto", "EventLoop", "TLS", "Telemetry", "Base",
+            ], swiftSettings: settings),
 
         // Tests.
         .target(
@@ -83,10 +88,19 @@ let package = Package(
         tests("CryptoTests", ["Crypto", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
+        tests("EventLoopTests", ["EventLoop", "Base"]),
         tests("JSONTests", ["JSON"]),
-        tests("APNsClientTests", ["APNsClient", "APNsSimulator", "APNs", "Crypto", "HTTP2", "TLS", "Transport", "EventLoop", "Telemetry", "Base"]),
-        tests("CampaignTests", ["Campaign", "APNs", "JSON"]),
-        tests("CLITests", ["peal", "JSON"]),
+        tests(
+            "APNsClientTests",
+            [
+                "APNsClient", "APNsSimulator", "APNs", "Crypto", "HTTP2", "TLS", "Transport",
+                "EventLoop", "Telemetry", "Base",
+            ]),
+        tests("CampaignTests", ["Campaign", "APNs", "JSON", "Base"]),
+        tests("JobQueueTests", ["JobQueue", "Redis", "Campaign", "TestKit", "Base"]),
+        tests("WorkerTests", ["Worker", "APNs", "JSON"]),
+        tests("CLITests", ["peal", "Worker", "Campaign", "JSON"]),
+        tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
     ],
     swiftLanguageModes: [.v6]
 )

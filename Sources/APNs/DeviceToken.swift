@@ -41,8 +41,7 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "device token of \(bytes.count) bytes" }
 
-    /// Reads the text of a token without allocating and returns its number of bytes, or nil when
-    /// it is none.
+    /// Reads the text of a token without allocating.
     ///
     /// Old programs wrote the description of an `NSData`: `<0a1b2c3d 4e5f6071>`. Spaces, tabs, `<`
     /// and `>` are left out, on a slower path that only texts with such characters take.
@@ -50,6 +49,7 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - text: The text.
     ///   - target: Room for `maximumBytes` bytes.
+    /// - Returns: The number of bytes, or nil when the text is no token.
     package static func decode(
         _ text: UnsafeRawBufferPointer, into target: UnsafeMutablePointer<UInt8>
     ) -> Int? {

@@ -9,7 +9,7 @@ package struct Reason: Hashable, Sendable, CustomStringConvertible {
     package let known: Known?
     private let raw: String
 
-    /// The reason of a text. Both spellings of one reason give the same value.
+    /// The reason of a text; both spellings of one reason give the same value.
     ///
     /// An unknown text is cut at 64 bytes and reduced to printable ASCII, since it becomes part of
     /// the name of a counter.

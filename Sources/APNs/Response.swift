@@ -3,8 +3,9 @@ internal import JSON
 
 /// An answer of APNs, read defensively.
 package struct Response: Hashable, Sendable {
-    /// The longest body that is read, in bytes; Apple's are below 100. A longer one counts as one
-    /// without a reason.
+    /// The longest body that is read, in bytes; Apple's are below 100.
+    ///
+    /// A longer one counts as one without a reason.
     package static let maximumBody = 4096
 
     package let status: Int
@@ -92,11 +93,12 @@ package enum RetryAfter {
     /// The longest wait that is believed, in seconds.
     package static let maximumSeconds: Int64 = 3600
 
-    /// Seconds to wait, from a number of seconds or an HTTP date; nil when it is neither.
+    /// Reads the header's value.
     ///
     /// - Parameters:
     ///   - text: The value of the header.
     ///   - now: Milliseconds since the epoch.
+    /// - Returns: Seconds to wait; nil when it is neither a number of seconds nor an HTTP date.
     package static func seconds(_ text: String, now: Int64) -> Int64? {
         if let seconds = Int64(text) {
             return seconds < 0 ? nil : min(seconds, maximumSeconds)

@@ -20,7 +20,9 @@ struct Program: Sendable {
     /// - Parameters:
     ///   - line: The arguments without the program's name.
     ///   - environment: All environment variables.
-    ///   - read: Reads a configuration file; its error is a sentence without the path.
+    ///   - read: Reads a configuration file; its error is one line.
+    /// - Returns: What to do.
+    /// - Throws: What is wrong with the line, the environment or the file.
     func request(
         _ line: [String], environment: [String: String],
         read: (String) throws(Failure) -> [UInt8]

@@ -1,6 +1,13 @@
 internal import Glibc
 
 let program = Program(commands: [
+    workerCommand,
+    enqueueCommand,
+    checkCommand,
+    statusCommand,
+    pauseCommand,
+    resumeCommand,
+    auditCommand,
     simulatorCommand,
     versionCommand,
 ])

@@ -17,7 +17,8 @@ package enum Audience: Equatable, Sendable {
     /// The kind and place in a few words.
     package var summary: String {
         switch self {
-        case .tokens(let tokens): "\(tokens.count) tokens inside the job"
+        case .tokens(let tokens):
+            "\(tokens.count) token\(tokens.count == 1 ? "" : "s") inside the job"
         case .redisList(let key): "Redis list \(key)"
         case .file(let path): "file \(path)"
         }

@@ -1,5 +1,7 @@
 package import APNs
 internal import Base
+internal import Crypto
+package import JSON
 
 /// A campaign job as a backend enqueues it, checked and with its defaults filled in.
 package struct Job: Equatable, Sendable {
@@ -52,9 +54,10 @@ package struct Job: Equatable, Sendable {
         package var tries: Int { self == .resend ? RetryPolicy.unknownTries : 0 }
     }
 
-    /// The value of `apns-expiration` in UNIX seconds, or 0 for one attempt.
+    /// The value of `apns-expiration`.
     ///
     /// - Parameter now: Milliseconds since the epoch.
+    /// - Returns: UNIX seconds, or 0 for one attempt.
     package func wireExpiration(now: Int64) -> Int64 {
         switch expiration {
         case .at(let seconds): seconds
@@ -63,9 +66,10 @@ package struct Job: Equatable, Sendable {
         }
     }
 
-    /// Whether the deadline or the expiration has passed, so that nothing may be sent any more.
+    /// Whether the deadline or the expiration has passed.
     ///
     /// - Parameter now: Milliseconds since the epoch.
+    /// - Returns: True when nothing may be sent any more.
     package func isOver(now: Int64) -> Bool {
         if let deadline, now >= deadline { return true }
         if case .at(let seconds) = expiration, seconds > 0 { return now / 1000 >= seconds }
@@ -81,27 +85,13 @@ package struct Job: Equatable, Sendable {
                 + "\(profileEnvironment.rawValue); correct the job or the apps file")
     }
 
-    /// The digest that tells whether two jobs with one id are the same job: lower-case hexadecimal
-    /// text.
-    ///
-    /// - Parameter hash: SHA-256.
-    package func digest(_ hash: ([UInt8]) -> [UInt8]) -> String { Hex.encode(hash(canonical)) }
+    /// The digest that tells whether two jobs with one id are the same job: SHA-256 of the
+    /// canonical text, in lower-case hexadecimal digits.
+    package var digest: String { Hex.encode(SHA256.hash(canonical)) }
 }
 
-/// One thing that is wrong with a job.
-package struct JobFault: Equatable, Sendable, CustomStringConvertible {
-    /// Where: a JSON path such as `$.audience.tokens[3]`.
-    package let path: String
-    /// What is wrong and what to do, to be read after the path.
-    package let message: String
-
-    package init(path: String, message: String) {
-        self.path = path
-        self.message = message
-    }
-
-    package var description: String { "\(path) \(message)" }
-}
+/// One thing that is wrong with a job, with its JSON path.
+package typealias JobFault = JSONFault
 
 /// Everything that is wrong with a job.
 package struct JobFaults: Error, Equatable, CustomStringConvertible {
@@ -109,6 +99,11 @@ package struct JobFaults: Error, Equatable, CustomStringConvertible {
     package let id: String?
     /// At least one.
     package let faults: [JobFault]
+
+    package init(id: String?, faults: [JobFault]) {
+        self.id = id
+        self.faults = faults
+    }
 
     /// All of them in one line.
     package var description: String { faults.map(\.description).joined(separator: "; ") }

@@ -9,7 +9,7 @@ extension JobParser {
         }
         guard let members = fields.object("audience") else { return nil }
         let sources = ["tokens", "redis_list", "file"]
-        var audience = JobFields(members, path: "$.audience", known: sources)
+        var audience = JSONFields(members, path: "$.audience", known: sources)
         defer { fields.faults += audience.faults }
         let given = sources.filter { audience.has($0) }
         guard given.count == 1 else {
@@ -27,7 +27,7 @@ extension JobParser {
         }
     }
 
-    private func place(_ key: String, _ audience: inout JobFields) -> String? {
+    private func place(_ key: String, _ audience: inout JSONFields) -> String? {
         guard let text = audience.string(key) else { return nil }
         guard (1...Audience.maximumName).contains(text.utf8.count), !text.utf8.contains(0) else {
             audience.fault(
@@ -38,7 +38,7 @@ extension JobParser {
         return text
     }
 
-    private func tokens(_ audience: inout JobFields) -> [String]? {
+    private func tokens(_ audience: inout JSONFields) -> [String]? {
         guard let value = audience.members["tokens"] else { return nil }
         guard let elements = value.array else {
             audience.fault("tokens", "is \(value.kind); write an array of strings")

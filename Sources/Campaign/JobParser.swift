@@ -14,6 +14,8 @@ extension Job {
     /// - Parameters:
     ///   - bytes: JSON text.
     ///   - now: Milliseconds since the epoch; a deadline before it is a fault.
+    /// - Returns: The job with its defaults.
+    /// - Throws: All faults.
     package static func parse(_ bytes: [UInt8], now: Int64) throws(JobFaults) -> Job {
         let json: JSONValue
         do {
@@ -40,13 +42,13 @@ extension Job {
     }
 }
 
-/// Reads a job field by field. It goes on after a fault, so that all are found.
+/// Reads a job field by field and goes on after a fault, so that all are found.
 struct JobParser {
-    var fields: JobFields
+    var fields: JSONFields
     let now: Int64
 
     init(_ members: [String: JSONValue], now: Int64) {
-        fields = JobFields(members, path: "$", known: Job.fields)
+        fields = JSONFields(members, path: "$", known: Job.fields)
         self.now = now
     }
 
@@ -168,7 +170,7 @@ struct JobParser {
     private mutating func retry() -> RetryPolicy {
         var policy = RetryPolicy()
         guard let members = fields.object("retry") else { return policy }
-        var retry = JobFields(
+        var retry = JSONFields(
             members, path: "$.retry",
             known: [
                 "max_tries", "base_delay_ms", "max_delay_ms", "server_error_delay_s",

@@ -68,7 +68,7 @@ extension JobParser {
     }
 
     private mutating func apsFault(_ key: String?, _ message: String) {
-        let aps = JobFields([:], path: "$.payload.aps", known: [])
+        let aps = JSONFields([:], path: "$.payload.aps", known: [])
         let path = key.map { aps.path(of: $0) } ?? "$.payload.aps"
         fields.faults.append(JobFault(path: path, message: message))
     }

@@ -53,7 +53,7 @@ package struct RetryPolicy: Equatable, Sendable {
         case unknown
     }
 
-    /// The delay before the next send in nanoseconds, or nil when there is none.
+    /// The delay before the next send.
     ///
     /// Exponential with full jitter, so that recipients refused together do not come back
     /// together.
@@ -63,6 +63,7 @@ package struct RetryPolicy: Equatable, Sendable {
     ///   - tries: How often so far, from 1.
     ///   - random: A random fraction, from 0 up to 1.
     ///   - retryAfter: Seconds that the answer asked for; a lower bound.
+    /// - Returns: Nanoseconds, or nil when there is no next send.
     package func delay(
         _ kind: Kind, tries: Int, random: Double, retryAfter: Int64 = 0
     ) -> Int64? {

@@ -7,7 +7,8 @@ extension JSONParser {
         index += 1
         let start = index
         // The common case holds no escape and is taken in one piece.
-        while let byte = peek, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20 {
+        while let byte = peek, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\")
+        {
             index += 1
         }
         var text = Array(bytes[start..<index])

@@ -38,7 +38,7 @@ struct AudienceReader {
             return length
         case .file(let name):
             var lines = 0
-            try lines(of: name) { line in if !line.isEmpty { lines += 1 } }
+            try eachLine(of: name) { line in if !line.isEmpty { lines += 1 } }
             return lines
         }
     }
@@ -62,7 +62,7 @@ struct AudienceReader {
             }
         case .file(let name):
             var lines = 0
-            try self.lines(of: name) { line in
+            try eachLine(of: name) { line in
                 guard !line.isEmpty else { return }
                 body(line)
                 lines += 1
@@ -87,7 +87,7 @@ struct AudienceReader {
         return folder + "/" + name
     }
 
-    private func lines(of name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    private func eachLine(of name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let path = try path(of: name)
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {

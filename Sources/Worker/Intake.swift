@@ -62,18 +62,19 @@ final class Intake: Sendable {
 
     private func handle(_ raw: [UInt8], _ store: JobStore) throws(RedisError) {
         let job: Job
+        let digest: String
         switch shared.read(raw) {
         case .failure(let faults):
             try bury(raw, id: faults.id, faults.faults, store)
             return
-        case .success(let valid): job = valid
+        case .success(let valid): (job, digest) = valid
         }
         let fields = [
             "app": job.app, "on_unknown": job.onUnknown.rawValue,
             "max_tries": String(job.retry.maxTries), "weight": String(job.weight),
         ]
         let result = try store.register(
-            worker: shared.id, raw: raw, id: job.id, digest: job.digest, fields: fields)
+            worker: shared.id, raw: raw, id: job.id, digest: digest, fields: fields)
         switch result {
         case .accepted:
             shared.log.info("job_accepted", "a campaign waits for its plan", [("campaign", .text(job.id))])

@@ -1,6 +1,7 @@
 internal import APNs
 internal import Base
 internal import Campaign
+internal import JSON
 internal import JobQueue
 internal import Redis
 internal import Telemetry
@@ -55,7 +56,7 @@ final class Planner: Sendable {
         var backoff = Backoff("plan \(plan.campaign)")
         let started = Instant.now()
         do {
-            guard case .success(let job) = shared.read(plan.job, isAccepted: true) else {
+            guard case .success((let job, _)) = shared.read(plan.job, isAccepted: true) else {
                 // It was valid when it was registered; this worker's app file differs.
                 throw AudienceError(
                     path: "$.app", message: "this job is not valid for the worker \(shared.id)")

@@ -112,7 +112,7 @@ final class SendLoop: @unchecked Sendable {
     }
 
     private func commit(_ number: Int, _ active: ActiveRun, _ now: Instant) {
-        let target = active.lane.markTarget(settings: shared.settings)
+        let target = active.lane.markTarget(of: active, settings: shared.settings)
         guard active.run.isCommitDue(now: now, target: target) else { return }
         exchange?.requests.add(.commit(run: number, active.run.makeCommit(now: now, target: target)))
     }
@@ -226,7 +226,7 @@ final class SendLoop: @unchecked Sendable {
 
     private func lane(_ app: String) -> AppLane? {
         if let lane = lanes[app] { return lane }
-        guard let profile = shared.apps.profile(app) else { return nil }
+        guard let profile = shared.apps[app] else { return nil }
         let lane = AppLane(
             app: app, profile: profile, shared: shared, context: context, loop: loop,
             seed: random.next()) { [unowned self] number, index, outcome, latency in

@@ -123,7 +123,7 @@ final class ShardExchange: Sendable {
         if jobs[campaign] == nil {
             if jobs.count >= 64 { jobs.removeAll() }
             let raw = try store.job(campaign) ?? []
-            guard case .success(let job) = shared.read(raw, isAccepted: true) else {
+            guard case .success((let job, _)) = shared.read(raw, isAccepted: true) else {
                 return giveBack(shard, "this worker cannot run the job: compare its apps file")
             }
             jobs[campaign] = job

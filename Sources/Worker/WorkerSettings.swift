@@ -1,6 +1,3 @@
-package import APNsClient
-internal import Base
-package import JobQueue
 package import Redis
 
 /// How one worker process runs. Every limit has its unit in its name or comment.
@@ -26,7 +23,7 @@ package struct WorkerSettings: Sendable {
     /// A PEM file of roots that APNs' certificate is checked with; nil for the system's.
     package var trustedRoots: String?
     /// Sends to this host and port instead of Apple's (a simulator).
-    package var server: (host: String, port: Int)?
+    package var server: AppProfile.Server?
     package var version = ""
 
     package init(redis: RedisAddress) { self.redis = redis }

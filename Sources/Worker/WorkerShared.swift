@@ -1,3 +1,4 @@
+internal import APNs
 internal import Base
 internal import Campaign
 internal import JobQueue
@@ -10,6 +11,8 @@ final class WorkerShared: Sendable {
     let id: String
     let settings: WorkerSettings
     let apps: AppProfiles
+    /// The signing key of each app.
+    let credentials: [String: ProviderCredential]
     let log: Log
     /// The leases to renew.
     let holds = Lock<Set<JobStore.Hold>>([])
@@ -17,10 +20,14 @@ final class WorkerShared: Sendable {
     private let stopping = Atomic<Bool>(false)
     private let failure = Lock<String?>(nil)
 
-    init(id: String, settings: WorkerSettings, apps: AppProfiles, log: Log) {
+    init(
+        id: String, settings: WorkerSettings, apps: AppProfiles,
+        credentials: [String: ProviderCredential], log: Log
+    ) {
         self.id = id
         self.settings = settings
         self.apps = apps
+        self.credentials = credentials
         self.log = log
     }
 
@@ -43,23 +50,18 @@ final class WorkerShared: Sendable {
             RedisConnection(settings.redis, name: "peal-\(role)"), namespace: settings.namespace)
     }
 
-    /// Faults of a job and its id, as far as that could be read.
-    struct Unreadable: Error {
-        let id: String?
-        let faults: [JobFault]
-    }
-
     /// Reads and checks a job, also against this worker's apps.
     ///
     /// - Parameter isAccepted: it was checked before, so that a deadline may have passed since.
-    func read(_ raw: [UInt8], isAccepted: Bool = false) -> Result<Job, Unreadable> {
+    func read(_ raw: [UInt8], isAccepted: Bool = false) -> Result<(job: Job, digest: String), JobFaults> {
         let now = isAccepted ? 0 : WallClock.milliseconds()
-        switch Job.read(raw, now: now) {
-        case .failure(let faults):
-            return .failure(Unreadable(id: faults.id, faults: faults.faults))
-        case .success(let job):
+        do throws(JobFaults) {
+            let job = try Job.parse(raw, now: now)
             let faults = apps.faults(of: job)
-            return faults.isEmpty ? .success(job) : .failure(Unreadable(id: job.id, faults: faults))
+            guard faults.isEmpty else { return .failure(JobFaults(id: job.id, faults: faults)) }
+            return .success((job, job.digest))
+        } catch {
+            return .failure(error)
         }
     }
 }

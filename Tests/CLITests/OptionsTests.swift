@@ -34,7 +34,8 @@ struct OptionsTests {
     func precedence() throws {
         let file = "{\"redis\": \"file\", \"color\": \"blue\"}"
         let environment = ["PEAL_CONFIG": "a.json", "PEAL_REDIS": "environment"]
-        let all = try #require(try Self.parse(["send", "--redis", "flag"], environment, file: file))
+        let line = ["send", "--redis", "flag"]
+        let all = try #require(try Self.parse(line, environment, file: file))
         #expect(try all.text("redis") == "flag")
         let two = try #require(try Self.parse(["send"], environment, file: file))
         #expect(try two.text("redis") == "environment")

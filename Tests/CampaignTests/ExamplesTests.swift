@@ -27,7 +27,7 @@ struct ExamplesTests {
         ["payload": ["aps": ["badge": "1"]]], ["payload": ["aps": ["alert": 1]]],
         ["payload": ["aps": ["content-available": 0]]],
         ["payload": ["aps": ["content-available": 1]], "priority": 10],
-        ["priority": 7], ["priority": "high"], ["priority": nil, "push_type": "pushtotalk", "ttl": 5],
+        ["priority": 7], ["priority": "high"], ["push_type": "pushtotalk", "ttl": 5],
         ["push_type": "liveactivity", "priority": 1], ["ttl": -1], ["ttl": 1.5],
         ["ttl": 5, "expires_at": 0], ["expires_at": "soon"], ["expires_at": 1_796_000_000_000],
         ["deadline": true], ["deadline": 1_796_000_000_000], ["collapse_id": ""],

@@ -1,18 +1,36 @@
 internal import Base
-internal import JSON
 
-/// Reads the members of one JSON object of a job and collects what is wrong with them.
+/// One thing that is wrong with a JSON document.
+package struct JSONFault: Equatable, Sendable, CustomStringConvertible {
+    /// Where: a JSON path such as `$.audience.tokens[3]`.
+    package let path: String
+    /// What is wrong and what to do, to be read after the path.
+    package let message: String
+
+    package init(path: String, message: String) {
+        self.path = path
+        self.message = message
+    }
+
+    package var description: String { "\(path) \(message)" }
+}
+
+/// Reads the members of one JSON object and collects what is wrong with them.
 ///
 /// Each getter returns nil for an absent member and for a wrong one, which it reports; so reading
 /// goes on to the end and all faults are told at once.
-struct JobFields {
-    let path: String
-    let members: [String: JSONValue]
-    var faults: [JobFault] = []
+package struct JSONFields {
+    package let path: String
+    package let members: [String: JSONValue]
+    package var faults: [JSONFault] = []
 
+    /// Takes an object and reports the members that are not known.
+    ///
     /// - Parameters:
+    ///   - members: The object.
+    ///   - path: Its JSON path.
     ///   - known: The names of all members there may be.
-    init(_ members: [String: JSONValue], path: String, known: [String]) {
+    package init(_ members: [String: JSONValue], path: String, known: [String]) {
         self.path = path
         self.members = members
         for key in JSONValue.sorted(members.keys) where !known.contains(key) {
@@ -22,27 +40,43 @@ struct JobFields {
         }
     }
 
-    /// The path of a member, in quotes when it is no plain name.
-    func path(of key: String) -> String {
+    /// The path of a member.
+    package func path(of key: String) -> String { path + Self.step(key) }
+
+    /// One step of a path: `.key`, or `["a key"]` when it is no plain name.
+    package static func step(_ key: String) -> String {
         let isPlain = key.utf8.allSatisfy {
             $0 == UInt8(ascii: "_") || (0x30...0x39).contains($0)
                 || (0x61...0x7A).contains($0 | 0x20)
         }
-        return isPlain && !key.isEmpty
-            ? "\(path).\(key)" : "\(path)[\(JSONValue.string(key).text)]"
+        return isPlain && !key.isEmpty ? ".\(key)" : "[\(JSONValue.string(key).text)]"
     }
 
-    mutating func fault(_ key: String, _ message: String) {
-        faults.append(JobFault(path: path(of: key), message: message))
+    /// Whether a text has 1 to 64 letters, digits, dots, underscores and dashes, which is safe in
+    /// keys and logs.
+    package static func isName(_ text: String) -> Bool {
+        let isSafe = text.utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
+                || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+        }
+        return isSafe && (1...64).contains(text.utf8.count)
     }
 
-    func has(_ key: String) -> Bool { members[key] != nil }
+    /// Reports a fault of a member.
+    package mutating func fault(_ key: String, _ message: String) {
+        faults.append(JSONFault(path: path(of: key), message: message))
+    }
 
-    mutating func missing(_ key: String, _ advice: String) {
+    /// Whether the member is there, of whatever kind.
+    package func has(_ key: String) -> Bool { members[key] != nil }
+
+    /// Reports a member that must be there.
+    package mutating func missing(_ key: String, _ advice: String) {
         fault(key, "is missing; \(advice)")
     }
 
-    mutating func string(_ key: String) -> String? {
+    /// A text.
+    package mutating func string(_ key: String) -> String? {
         guard let value = members[key] else { return nil }
         guard let string = value.string else {
             fault(key, "is \(value.kind); write a string")
@@ -51,7 +85,8 @@ struct JobFields {
         return string
     }
 
-    mutating func object(_ key: String) -> [String: JSONValue]? {
+    /// An object's members.
+    package mutating func object(_ key: String) -> [String: JSONValue]? {
         guard let value = members[key] else { return nil }
         guard let object = value.object else {
             fault(key, "is \(value.kind); write an object")
@@ -60,7 +95,8 @@ struct JobFields {
         return object
     }
 
-    mutating func integer(_ key: String, in range: ClosedRange<Int64>) -> Int64? {
+    /// A whole number within `range`.
+    package mutating func integer(_ key: String, in range: ClosedRange<Int64>) -> Int64? {
         guard let value = members[key] else { return nil }
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let number = value.integer else {
@@ -74,14 +110,10 @@ struct JobFields {
         return number
     }
 
-    /// A name of 1 to 64 letters, digits, dots, underscores and dashes, safe in keys and logs.
-    mutating func name(_ key: String) -> String? {
+    /// A name: see `isName`.
+    package mutating func name(_ key: String) -> String? {
         guard let text = string(key) else { return nil }
-        let isSafe = text.utf8.allSatisfy {
-            (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
-                || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
-        }
-        guard isSafe, (1...64).contains(text.utf8.count) else {
+        guard Self.isName(text) else {
             fault(
                 key,
                 "is \(shown(text)); write 1 to 64 letters, digits, dots, underscores or dashes")
@@ -90,7 +122,8 @@ struct JobFields {
         return text
     }
 
-    mutating func choice<Choice: RawRepresentable & CaseIterable>(
+    /// One of the raw values of an enumeration.
+    package mutating func choice<Choice: RawRepresentable & CaseIterable>(
         _ key: String, _: Choice.Type
     ) -> Choice? where Choice.RawValue == String {
         guard let text = string(key) else { return nil }
@@ -102,7 +135,7 @@ struct JobFields {
     }
 
     /// A point in time in UNIX milliseconds, from RFC 3339 text or UNIX seconds.
-    mutating func time(_ key: String) -> Int64? {
+    package mutating func time(_ key: String) -> Int64? {
         guard let value = members[key] else { return nil }
         let advice = "write RFC 3339 such as 2030-01-31T09:00:00Z or UNIX seconds"
         switch value {
@@ -119,7 +152,7 @@ struct JobFields {
     }
 
     /// A text in quotes, cut to what fits into a line.
-    func shown(_ text: String) -> String {
+    package func shown(_ text: String) -> String {
         let cut = text.count > 40 ? "\(text.prefix(40))…" : text
         return JSONValue.string(cut).text
     }
