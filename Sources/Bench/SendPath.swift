@@ -84,4 +84,5 @@ final class SendPath: PushSource, CredentialSource {
         nil
     }
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool { false }
+    func hold(nowSeconds: Int64) {}
 }
