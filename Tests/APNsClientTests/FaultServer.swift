@@ -21,7 +21,7 @@ final class FaultServer: @unchecked Sendable {
         /// Neither reads nor writes any more.
         case freeze
     }
-    /// - Parameters: the connection from 1, its request from 0, and those that are open.
+    /// The connection from 1, its request from 0, and how many are open.
     typealias Script = @Sendable (_ connection: Int, _ request: Int, _ open: Int) -> [Deed]
 
     struct Arrival: Sendable {
@@ -45,13 +45,17 @@ final class FaultServer: @unchecked Sendable {
     private var thread: Thread?
     private let record = Lock<(arrivals: [Arrival], connections: Int)>(([], 0))
 
-    init(files: (certificate: String, key: String), limit: Int = 100, script: @escaping Script) throws {
+    init(
+        files: (certificate: String, key: String), limit: Int = 100, script: @escaping Script
+    ) throws {
         loop = try EventLoop(name: "fault server")
         context = try TLSContext(serverCertificate: files.certificate, key: files.key)
         self.script = script
         initialLimit = limit
         let box = Box()
-        let listener = try Listener(host: "127.0.0.1", port: 0, loop: loop) { box.server?.accept($0) }
+        let listener = try Listener(host: "127.0.0.1", port: 0, loop: loop) {
+            box.server?.accept($0)
+        }
         port = listener.port
         self.listener = listener
         box.server = self

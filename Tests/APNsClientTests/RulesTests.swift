@@ -8,7 +8,9 @@ import Testing
 
 @Suite("Rules of connections")
 struct RulesTests {
-    private func at(_ seconds: Int) -> Instant { Instant(nanoseconds: Nanoseconds.seconds(seconds)) }
+    private func at(_ seconds: Int) -> Instant {
+        Instant(nanoseconds: Nanoseconds.seconds(seconds))
+    }
 
     @Test(
         "a PING is sent after silence, and its answer decides",
@@ -118,7 +120,10 @@ struct RulesTests {
                     template: makeTemplate(), token: token,
                     id: (0x0123_4567_89AB_8DEF, 0x8123_4567_89AB_CDEF), tag: 1)
                 _ = writer.write(push) { fields, body in
-                    lines.append(fields.map { "\(text($0.name, $0.nameCount)): \(text($0.value, $0.valueCount))" })
+                    lines.append(
+                        fields.map {
+                            text($0.name, $0.nameCount) + ": " + text($0.value, $0.valueCount)
+                        })
                     indexed.append(!(fields.last?.neverIndexed ?? true))
                     #expect(String(decoding: body, as: UTF8.self) == "{}")
                     return 1

@@ -39,9 +39,8 @@ final class Sender: PushSource, CredentialSource, @unchecked Sendable {
     private var thread: Thread?
     private let shared = Lock(Results())
 
-    /// - Parameters:
-    ///   - trust: the file of roots to trust.
-    ///   - resends: what was not processed is sent again.
+    /// A sender that trusts the roots in the file `trust`; with `resends` it sends again what was
+    /// not processed.
     init(
         port: Int, trust: String, credential: ProviderCredential? = nil, resends: Bool = false,
         _ change: (inout PoolSettings) -> Void = { _ in }
@@ -133,7 +132,8 @@ final class Sender: PushSource, CredentialSource, @unchecked Sendable {
         tokens?.tokenForNewConnection(at: nowSeconds)
     }
 
-    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken? {
+    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken?
+    {
         tokens?.replacement(for: held, changedAt: changedAt, at: nowSeconds)
     }
 
@@ -167,7 +167,8 @@ enum Certificates {
     private static func make() -> TestFiles? {
         var template = Array("/tmp/peal-client-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return nil }
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let path = String(
+            decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         return try? TestFiles.prepare(in: path)
     }
 

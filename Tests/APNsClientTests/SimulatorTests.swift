@@ -60,7 +60,8 @@ struct SimulatorTests {
         #expect(outcomes.count { $0 == .accepted } == counts.accepted)
         for fault in [Fault.unregistered, .expiredToken, .badDeviceToken] {
             #expect(
-                outcomes.count { $0 == .answered(fault.rawValue) } == counts.faults[fault, default: 0])
+                outcomes.count { $0 == .answered(fault.rawValue) }
+                    == counts.faults[fault, default: 0])
         }
         #expect(counts.faults[.badDeviceToken, default: 0] > 20)
         simulator.stop()
@@ -85,10 +86,13 @@ struct SimulatorTests {
 /// The limit of requests in a second, by the record of the server.
 @Suite("Pace on the wire", .serialized, .timeLimit(.minutes(1)))
 struct PaceTests {
-    @Test("no window of a second holds more than the limit, and the mean is near it", arguments: [200, 1500])
+    @Test(
+        "no window of a second holds more than the limit, and the mean is near it",
+        arguments: [200, 1500])
     func windows(limit: Int) throws {
         let files = try #require(Certificates.files)
-        let server = try FaultServer(files: (files.certificate, files.key), limit: 1000) { _, _, _ in
+        let server = try FaultServer(files: (files.certificate, files.key), limit: 1000) {
+            _, _, _ in
             [.answer(200)]
         }
         let sender = try Sender(port: server.port, trust: files.authority) {
