@@ -47,7 +47,7 @@ final class APNsConnection: SecureSocketOwner {
     let settings: PoolSettings
     unowned let source: any PushSource
     weak var owner: (any ConnectionOwner)?
-    let credential: any CredentialSource
+    unowned let credential: any CredentialSource
     let socket: SecureSocket
     let http: HTTP2Client
     private var pacer: Pacer

@@ -24,7 +24,7 @@ package final class APNsPool: ConnectionOwner {
     private let context: TLSContext
     private let loop: EventLoop
     private unowned let source: any PushSource
-    private let credential: any CredentialSource
+    private unowned let credential: any CredentialSource
     private let log: Log
     private var connections: [APNsConnection] = []
     private var isStarted = false
@@ -38,7 +38,9 @@ package final class APNsPool: ConnectionOwner {
     private var meter: RateMeter
     private var random: SeededRandom
 
-    /// A pool that opens nothing before `start`; `name` is the app's in log lines, and `seed`
+    /// A pool that opens nothing before `start`.
+    ///
+    /// Its owner keeps `source` and `credential` alive. `name` is the app's in log lines, and `seed`
     /// decides jitter and the order of addresses.
     package init(
         name: String, host: String, port: Int, context: TLSContext, loop: EventLoop,

@@ -8,27 +8,9 @@ import Testing
 /// Each fault that a server or a network can show, over real TLS and HTTP/2 on loopback.
 @Suite("Faults of connections", .serialized, .timeLimit(.minutes(1)))
 struct FaultTests {
-    private func run(
-        limit: Int = 100, resends: Bool = false, credential: ProviderCredential? = nil,
-        settings: (inout PoolSettings) -> Void = { _ in },
-        script: @escaping FaultServer.Script, _ body: (Sender, FaultServer) throws -> Void
-    ) throws {
-        let files = try #require(Certificates.files)
-        let server = try FaultServer(
-            files: (files.certificate, files.key), limit: limit, script: script)
-        let sender = try Sender(
-            port: server.port, trust: files.authority, credential: credential, resends: resends,
-            settings)
-        defer {
-            sender.stop()
-            server.stop()
-        }
-        try body(sender, server)
-    }
-
     @Test("the first request of a connection goes alone until it is answered")
     func opener() throws {
-        try run(script: { _, request, _ in
+        try withServer(script: { _, request, _ in
             request == 0 ? [.answerLater(milliseconds: 100)] : [.answer(200)]
         }) { sender, server in
             sender.send(20)
@@ -42,7 +24,7 @@ struct FaultTests {
 
     @Test("a lower limit in the middle of a run is obeyed")
     func lowerLimit() throws {
-        try run(script: { _, request, _ in
+        try withServer(script: { _, request, _ in
             switch request {
             case 0: [.answer(200)]
             case 100: [.limit(3), .answerLater(milliseconds: 10)]
@@ -62,7 +44,7 @@ struct FaultTests {
 
     @Test("a refused stream was not processed and is sent again")
     func refusedStream() throws {
-        try run(
+        try withServer(
             resends: true,
             script: { _, request, _ in
                 request > 0 && request % 3 == 0
@@ -83,7 +65,7 @@ struct FaultTests {
 
     @Test("a stream reset with another code is unknown")
     func otherReset() throws {
-        try run(script: { _, request, _ in
+        try withServer(script: { _, request, _ in
             request == 1 ? [.reset(HTTP2ErrorCode.internalError)] : [.answer(200)]
         }) { sender, _ in
             sender.send(3)
@@ -95,7 +77,7 @@ struct FaultTests {
 
     @Test("GOAWAY: above the last stream not processed, below it answered, and a replacement opens")
     func goAway() throws {
-        try run(
+        try withServer(
             resends: true,
             script: { connection, request, _ in
                 guard connection == 1, request > 0 else { return [.answer(200)] }
@@ -120,7 +102,7 @@ struct FaultTests {
 
     @Test("an abrupt end makes unknown what was sent and not answered, each once")
     func hangUp() throws {
-        try run(script: { connection, request, _ in
+        try withServer(script: { connection, request, _ in
             guard connection == 1, request > 0 else { return [.answer(200)] }
             return request == 8 ? [.hangUp] : []
         }) { sender, server in
@@ -140,7 +122,7 @@ struct FaultTests {
 
     @Test("a request that is never answered is unknown after its deadline, and the rest goes on")
     func deadline() throws {
-        try run(
+        try withServer(
             settings: { $0.requestTimeout = Nanoseconds.milliseconds(300) },
             script: { _, request, _ in request == 2 ? [] : [.answer(200)] }
         ) { sender, server in
@@ -158,7 +140,7 @@ struct FaultTests {
 
     @Test("the deadline holds when the server is silent altogether")
     func silentServer() throws {
-        try run(
+        try withServer(
             settings: { $0.requestTimeout = Nanoseconds.milliseconds(200) },
             script: { _, request, _ in request == 1 ? [.freeze] : [.answer(200)] }
         ) { sender, _ in
@@ -170,7 +152,7 @@ struct FaultTests {
 
     @Test("a connection that does not answer a PING is dead, and what it held is unknown")
     func deadConnection() throws {
-        try run(
+        try withServer(
             settings: {
                 $0.busyPing = Nanoseconds.milliseconds(100)
                 $0.pingTimeout = Nanoseconds.milliseconds(100)
@@ -202,97 +184,5 @@ struct FaultTests {
         #expect(failure.contains("the server's certificate is refused"))
         #expect(server.arrivals.isEmpty)
         #expect(sender.results.sentAt.isEmpty)
-    }
-
-    @Test("an answer that asks for another connection is reported once, and that one opens")
-    func shutdown() throws {
-        try run(script: { connection, _, _ in
-            connection == 1 ? [.answer(503, #"{"reason":"Shutdown"}"#)] : [.answer(200)]
-        }) { sender, server in
-            sender.send(2)
-            #expect(sender.waitForAll(2))
-            #expect(sender.results.outcomes[0] == [.answered("Shutdown")])
-            #expect(sender.results.outcomes[1] == [.accepted])
-            #expect(server.connections == 2)
-        }
-    }
-
-    @Test("an expired provider token: the connection is replaced, the credential is told")
-    func expiredToken() throws {
-        try run(
-            credential: try Certificates.credential(),
-            script: { connection, _, _ in
-                connection == 1
-                    ? [.answer(403, #"{"reason":"ExpiredProviderToken"}"#)] : [.answer(200)]
-            }
-        ) { sender, server in
-            sender.send(2)
-            #expect(sender.waitForAll(2))
-            #expect(sender.results.outcomes[0] == [.answered("ExpiredProviderToken")])
-            #expect(sender.results.outcomes[1] == [.accepted])
-            let token = try #require(sender.results.refusedTokens.first)
-            #expect(server.arrivals[0].authorization == "bearer \(token)")
-            #expect(sender.results.holds == 0)
-        }
-    }
-
-    @Test("too many provider tokens: none is signed for a while")
-    func tooManyTokens() throws {
-        try run(
-            credential: try Certificates.credential(),
-            script: { connection, _, _ in
-                connection == 1
-                    ? [.answer(429, #"{"reason":"TooManyProviderTokenUpdates"}"#)] : [.answer(200)]
-            }
-        ) { sender, _ in
-            sender.send(2)
-            #expect(sender.waitForAll(2))
-            #expect(sender.results.holds == 1)
-            #expect(sender.results.refusedTokens.isEmpty)
-        }
-    }
-
-    @Test("a connection that only answers 500 is replaced while another one is well")
-    func serverErrors() throws {
-        try run(
-            settings: { $0.connections = 2 },
-            script: { connection, _, _ in connection == 1 ? [.answer(500)] : [.answer(200)] }
-        ) { sender, server in
-            sender.send(400)
-            #expect(sender.waitForAll(400))
-            #expect(server.connections == 3)
-            let errors = sender.results.outcomes.values.count { $0 == [.answered("Status500")] }
-            #expect((3..<150).contains(errors))
-        }
-    }
-
-    @Test("an old connection is replaced without losing anything")
-    func rotation() throws {
-        try run(
-            settings: { $0.maximumAge = Nanoseconds.milliseconds(300) },
-            script: { _, _, _ in [.answerLater(milliseconds: 20)] }
-        ) { sender, server in
-            sender.send(900)
-            #expect(sender.waitForAll(900))
-            #expect(sender.results.outcomes.values.allSatisfy { $0 == [.accepted] })
-            #expect(server.connections >= 2)
-        }
-    }
-
-    @Test("a stopped pool sends nothing more, and what is under way is still answered")
-    func stopping() throws {
-        try run(script: { _, request, _ in
-            request == 0 ? [.answer(200)] : [.answerLater(milliseconds: 200)]
-        }) { sender, server in
-            sender.send(100_000)
-            #expect(waitUntil { server.arrivals.count > 20 })
-            sender.onLoop { $0.stop() }
-            #expect(waitUntil { sender.status?.inFlight == 0 })
-            let results = sender.results
-            #expect(results.outcomes.count == results.sentAt.count)
-            #expect(results.outcomes.values.allSatisfy { $0 == [.accepted] })
-            #expect(waitUntil { sender.status?.drainingConnections == 0 })
-            #expect(sender.results.sentAt.count == results.sentAt.count)
-        }
     }
 }

@@ -78,6 +78,7 @@ final class Sender: PushSource, CredentialSource, @unchecked Sendable {
         onLoop { $0.closeAll() }
         loop.stop()
         thread?.join()
+        pool = nil
     }
 
     var results: Results { shared.withLock { $0 } }
@@ -146,6 +147,25 @@ final class Sender: PushSource, CredentialSource, @unchecked Sendable {
         shared.withLock { $0.holds += 1 }
         tokens?.hold(at: nowSeconds)
     }
+}
+
+/// Runs `body` with a scripted server and a sender to it, and ends both.
+func withServer(
+    limit: Int = 100, resends: Bool = false, credential: ProviderCredential? = nil,
+    settings: (inout PoolSettings) -> Void = { _ in },
+    script: @escaping FaultServer.Script, _ body: (Sender, FaultServer) throws -> Void
+) throws {
+    let files = try #require(Certificates.files)
+    let server = try FaultServer(
+        files: (files.certificate, files.key), limit: limit, script: script)
+    let sender = try Sender(
+        port: server.port, trust: files.authority, credential: credential, resends: resends,
+        settings)
+    defer {
+        sender.stop()
+        server.stop()
+    }
+    try body(sender, server)
 }
 
 /// Waits for a condition of another thread, with a bound.
