@@ -83,6 +83,7 @@ final class SendPath: PushSource, CredentialSource {
     func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken? {
         nil
     }
+    func hold(nowSeconds: Int64) {}
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool { false }
     func hold(nowSeconds: Int64) {}
 }

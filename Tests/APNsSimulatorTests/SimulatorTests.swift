@@ -100,7 +100,8 @@ struct SimulatorTests {
     func latency() throws {
         let fixture = try SimulatorFixture { $0.latency = Nanoseconds.milliseconds(50) }
         let start = Instant.now()
-        #expect(try fixture.push(["00", "01"], fields: fixture.fields()).map(\.status) == [200, 200])
+        #expect(
+            try fixture.push(["00", "01"], fields: fixture.fields()).map(\.status) == [200, 200])
         #expect(Instant.now() - start >= Nanoseconds.milliseconds(100))
     }
 
