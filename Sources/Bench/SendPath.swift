@@ -85,5 +85,4 @@ final class SendPath: PushSource, CredentialSource {
     }
     func hold(nowSeconds: Int64) {}
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool { false }
-    func hold(nowSeconds: Int64) {}
 }
