@@ -29,7 +29,8 @@ package struct Pacer: Sendable {
     private var fullBefore: Instant
     private var taken = 0
 
-    /// - Parameter now: the pacer starts with an empty bucket, so that a new connection does not burst.
+    /// A pacer that starts with an empty bucket at `now`, so that a new connection does not
+    /// burst; nil is no limit.
     package init(limit: Int?, now: Instant) {
         (self.limit, burst, interval) = Pacer.terms(limit)
         full = now + interval * Int64(min(burst, 1 << 20))

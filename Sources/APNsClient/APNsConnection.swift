@@ -18,7 +18,7 @@ protocol ConnectionOwner: AnyObject {
     func isAnotherWell(than connection: APNsConnection) -> Bool
 }
 
-/// One connection to APNs. Loop only.
+/// One connection to APNs, for its loop only.
 ///
 /// 1. Connects, then sends one request alone until the first answer (token-authenticated
 ///    connections start with one stream; "Sending notification requests to APNs").
@@ -47,7 +47,7 @@ final class APNsConnection: SecureSocketOwner {
     let settings: PoolSettings
     unowned let source: any PushSource
     weak var owner: (any ConnectionOwner)?
-    let credential: any CredentialSource
+    unowned let credential: any CredentialSource
     let socket: SecureSocket
     let http: HTTP2Client
     private var pacer: Pacer

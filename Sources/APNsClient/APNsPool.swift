@@ -5,7 +5,7 @@ package import TLS
 package import Telemetry
 internal import Transport
 
-/// The connections to APNs of one app's credential on one loop. Loop only.
+/// The connections to APNs of one app's credential, for their loop only.
 ///
 /// 1. Keeps `connections` open while it is started: resolves the host afresh for each one and
 ///    spreads them over its addresses, those that failed lately last.
@@ -24,7 +24,7 @@ package final class APNsPool: ConnectionOwner {
     private let context: TLSContext
     private let loop: EventLoop
     private unowned let source: any PushSource
-    private let credential: any CredentialSource
+    private unowned let credential: any CredentialSource
     private let log: Log
     private var connections: [APNsConnection] = []
     private var isStarted = false
@@ -38,9 +38,10 @@ package final class APNsPool: ConnectionOwner {
     private var meter: RateMeter
     private var random: SeededRandom
 
-    /// - Parameters:
-    ///   - name: the app, for log lines.
-    ///   - seed: decides jitter and the order of addresses.
+    /// A pool that opens nothing before `start`.
+    ///
+    /// Its owner keeps `source` and `credential` alive. `name` is the app's in log lines, and `seed`
+    /// decides jitter and the order of addresses.
     package init(
         name: String, host: String, port: Int, context: TLSContext, loop: EventLoop,
         settings: PoolSettings, source: any PushSource, credential: any CredentialSource,
@@ -165,7 +166,8 @@ package final class APNsPool: ConnectionOwner {
             ("app", .text(name)), ("server", .text("\(host):\(port)")),
         ]
         switch outage.failed(now: loop.now) {
-        case .first?: log.error("apns_unreachable", "\(why); nothing was sent, trying again", fields)
+        case .first?:
+            log.error("apns_unreachable", "\(why); nothing was sent, trying again", fields)
         case .again(let count, let seconds)?:
             log.error(
                 "apns_unreachable", "still: \(why)",

@@ -1,10 +1,10 @@
 internal import Base
 internal import EventLoop
 
-/// Chooses among the addresses of a host: spread evenly, failed ones last. Pure.
+/// Chooses among the addresses of a host: spread evenly, failed ones last.
 ///
-/// Apple spreads load by DNS, so that the connections of one process should not all go to the first
-/// address of the answer.
+/// Pure. Apple spreads load by DNS, so that the connections of one process should not all go to
+/// the first address of the answer.
 struct AddressBook {
     private var failedAt: [SocketAddress: Instant] = [:]
     private var uses: [SocketAddress: Int] = [:]

@@ -14,7 +14,8 @@ extension APNsConnection {
         case .goAway(_, let code, let debug):
             // APNs may say why, in the form of an answer's body.
             let reason = Response(status: 400, body: debug, sentAt: 0).reason
-            if case .stop(let cause)? = reason?.known.map({ Verdict.of(status: 400, reason: Reason($0)) }) {
+            let verdict = reason?.known.map { Verdict.of(status: 400, reason: Reason($0)) }
+            if case .stop(let cause)? = verdict {
                 isProven = false  // replacing it at once would not help
                 wish = "GOAWAY \(reason?.text ?? ""): \(cause.advice)"
             } else {
@@ -119,7 +120,9 @@ extension APNsConnection {
 
     // MARK: The end
 
-    /// Opens nothing new and ends when the last answer is in. Not while events are taken.
+    /// Opens nothing new and ends when the last answer is in.
+    ///
+    /// Not to be called while events are taken.
     func drain(_ why: String) {
         switch state {
         case .closed, .draining: return

@@ -1,15 +1,16 @@
 internal import Base
 
-/// The requests of one connection that have no outcome yet: a slab with its free places chained, and
-/// a queue in the order of sending, so that the oldest is found at once. Nothing is allocated per
-/// request.
+/// The requests of one connection that have no outcome yet.
+///
+/// A slab with its free places chained, and a queue in the order of sending, so that the oldest is
+/// found at once. Nothing is allocated per request.
 final class FlightTable {
     struct Entry {
         var template: PushTemplate?
         var tag: UInt64 = 0
         var startedAt = Instant(nanoseconds: 0)
         var stream: Int32 = 0
-        /// Given up for its deadline; its stream has not ended yet. No longer in the queue.
+        /// Given up for its deadline: no longer in the queue, though its stream has not ended yet.
         var timedOut = false
         fileprivate var isUsed = false
         fileprivate var before: Int32 = FlightTable.none
@@ -97,7 +98,11 @@ final class FlightTable {
     private func unlink(_ place: Int) {
         let (before, after) = (entries[place].before, entries[place].after)
         if before == FlightTable.none { oldest = after } else { entries[Int(before)].after = after }
-        if after == FlightTable.none { newest = before } else { entries[Int(after)].before = before }
+        if after == FlightTable.none {
+            newest = before
+        } else {
+            entries[Int(after)].before = before
+        }
         entries[place].before = FlightTable.none
         entries[place].after = FlightTable.none
     }

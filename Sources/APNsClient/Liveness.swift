@@ -1,6 +1,6 @@
 internal import Base
 
-/// Decides when a connection is asked for a sign of life and when it is given up. Pure.
+/// Decides when a connection is asked for a sign of life and when it is given up.
 ///
 /// | in flight | heard last | sent last or oldest request | PING sent | decision |
 /// | --- | --- | --- | --- | --- |
@@ -24,9 +24,9 @@ struct Liveness {
         lastSent = now
     }
 
-    /// What to do at `now`; a PING counts as sent.
+    /// Decides what to do at `now`; a PING counts as sent.
     ///
-    /// - Parameter oldest: when the oldest request in flight was sent, nil when none is.
+    /// `oldest` is when the oldest request in flight was sent, nil when none is.
     mutating func decide(now: Instant, oldest: Instant?, settings: PoolSettings) -> Decision {
         if let pingSentAt {
             return now - pingSentAt >= settings.pingTimeout ? .dead : .nothing

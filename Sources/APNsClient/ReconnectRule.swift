@@ -1,6 +1,8 @@
 internal import Base
 
-/// When a pool may open its next connection. Pure.
+/// When a pool may open its next connection.
+///
+/// Pure:
 ///
 /// 1. The first round opens at once; after it at least a second lies between two connections.
 /// 2. A failure pauses all of them, longer and longer (`ReconnectPolicy`). Failures during a pause
@@ -21,10 +23,14 @@ struct ReconnectRule {
     func mayOpen(_ now: Instant) -> Bool { now >= nextOpening && now >= pausedUntil }
 
     mutating func opening(_ now: Instant) {
-        if firstRound > 0 { firstRound -= 1 } else { nextOpening = now + ReconnectRule.openInterval }
+        if firstRound > 0 {
+            firstRound -= 1
+        } else {
+            nextOpening = now + ReconnectRule.openInterval
+        }
     }
 
-    /// - Parameter fraction: random in 0 ..< 1.
+    /// A connection or an attempt failed; `fraction` is random in 0 ..< 1.
     mutating func failed(_ now: Instant, fraction: Double) {
         guard failures == 0 || now >= pausedUntil else { return }
         failures += 1

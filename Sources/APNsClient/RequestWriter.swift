@@ -9,8 +9,10 @@ internal import HTTP2
 /// notification requests to APNs", on HPACK).
 final class RequestWriter {
     private static let prefix = Array("/3/device/".utf8)
-    private static let names = [":method", "POST", ":scheme", "https", ":authority", ":path",
-        "authorization", "apns-id"]
+    private static let names = [
+        ":method", "POST", ":scheme", "https", ":authority", ":path",
+        "authorization", "apns-id",
+    ]
 
     private let path: UnsafeMutablePointer<UInt8>
     private let id: UnsafeMutablePointer<UInt8>
@@ -73,8 +75,11 @@ final class RequestWriter {
         fields.append(
             HeaderField(
                 name: words[5],
-                value: UnsafeBufferPointer(start: path, count: RequestWriter.prefix.count + digits)))
-        if let token { fields.append(HeaderField(name: words[6], value: UnsafeBufferPointer(token))) }
+                value: UnsafeBufferPointer(start: path, count: RequestWriter.prefix.count + digits))
+        )
+        if let token {
+            fields.append(HeaderField(name: words[6], value: UnsafeBufferPointer(token)))
+        }
         for field in push.template.fields {
             fields.append(HeaderField(name: field.name, value: field.value))
         }
