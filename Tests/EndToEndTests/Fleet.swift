@@ -16,7 +16,9 @@ final class Fleet {
     init(simulator options: [String] = [], appendOnly: Bool = false) async throws {
         let folder = try TemporaryDirectory()
         self.folder = folder
-        redis = try RedisServer(appendOnly: appendOnly)
+        // everysec may lose two seconds of confirmed writes when the disk is busy.
+        redis = try RedisServer(
+            appendOnly: appendOnly, options: appendOnly ? ["--appendfsync", "always"] : [])
         simulator = try ChildProcess.peal(
             [
                 "simulator", "--port", "0", "--port-file", folder.file("port"), "--cert-dir",
