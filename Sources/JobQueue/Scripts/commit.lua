@@ -29,8 +29,9 @@ if stored ~= number - 1 and not (ARGV[8] == 'replay' and stored < number) then
     return { 'rolled_back', state, now, 0, stored }
 end
 
--- 1. The ledger, and the counters that follow from it.
-local delta, ledger = {}, shard .. ':ledger'
+-- 1. The ledger, and the counters that follow from it. Nothing is written before all is checked,
+-- since Redis keeps what a script wrote before it failed.
+local delta, ledger, writes = {}, shard .. ':ledger', {}
 local changes, at = ARGV[9], 1
 while at <= #changes do
     local offset, length
@@ -41,8 +42,9 @@ while at <= #changes do
     if #old ~= length then return redis.error_reply('ERR the ledger of ' .. member .. ' is short') end
     local written = count_changes(old, new, delta)
     if not written then return redis.error_reply('ERR an unknown ledger byte for ' .. member) end
-    if written ~= old then redis.call('SETRANGE', ledger, offset, written) end
+    if written ~= old then writes[#writes + 1] = { offset, written } end
 end
+for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end
 local left
 counts, left = apply_delta(id, counts, delta)
 redis.call('HSET', shard, 'revision', number, 'counts', table.concat(counts, ','), 'crashes', 0)
