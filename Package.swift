@@ -74,6 +74,11 @@ let package = Package(
                 "JSON", "Telemetry", "Base",
             ],
             path: "Sources/CLI", swiftSettings: settings),
+        .executableTarget(
+            name: "Bench",
+            dependencies: [
+                "APNs", "APNsClient", "Crypto", "EventLoop", "TLS", "Telemetry", "Base",
+            ], swiftSettings: settings),
 
         // Tests.
         .target(
@@ -84,6 +89,7 @@ let package = Package(
         tests("CryptoTests", ["Crypto", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
         tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
+        tests("EventLoopTests", ["EventLoop", "Base"]),
         tests("JSONTests", ["JSON"]),
         tests(
             "APNsClientTests",

@@ -26,10 +26,12 @@ package struct ProviderCredential: Sendable {
     private let key: P256PrivateKey
     private let header: String
 
+    /// Nil when an identifier does not have ten letters and digits.
+    ///
     /// - Parameters:
-    ///   - keyID: the key's identifier, ten letters and digits.
-    ///   - teamID: the developer team's identifier, ten letters and digits.
-    /// - Returns: nil when an identifier is not of that form.
+    ///   - key: the private key of the .p8 file.
+    ///   - keyID: the key's identifier.
+    ///   - teamID: the developer team's identifier.
     package init?(key: P256PrivateKey, keyID: String, teamID: String) {
         guard ProviderCredential.isIdentifier(keyID), ProviderCredential.isIdentifier(teamID)
         else { return nil }
@@ -53,6 +55,7 @@ package struct ProviderCredential: Sendable {
     /// Signs a token (RFC 7515, ES256 of RFC 7518; "Establishing a token-based connection to APNs").
     ///
     /// - Parameter now: seconds since the UNIX epoch, the token's `iat`.
+    /// - Returns: the signed token.
     package func token(issuedAt now: Int64) -> ProviderToken {
         let claims = Base64URL.encode(Array(#"{"iss":"\#(teamID)","iat":\#(now)}"#.utf8))
         let signed = header + "." + claims
@@ -117,7 +120,11 @@ package struct ProviderTokenSource: Sendable {
 
     /// The token an open connection should change to, or nil to keep what it has.
     ///
-    /// - Parameter changedAt: when the connection began to use `held`.
+    /// - Parameters:
+    ///   - held: what the connection uses now.
+    ///   - changedAt: when it began to use that.
+    ///   - now: the present time.
+    /// - Returns: another token than `held`, or nil.
     package mutating func replacement(
         for held: ProviderToken, changedAt: Int64, at now: Int64
     ) -> ProviderToken? {
@@ -136,7 +143,8 @@ package struct ProviderTokenSource: Sendable {
     package mutating func tokenAfterRefusal(
         of refused: ProviderToken, at now: Int64
     ) -> ProviderToken? {
-        if let current, current != refused, ProviderTokenPolicy.mayAdopt(age: current.age(at: now)) {
+        if let current, current != refused, ProviderTokenPolicy.mayAdopt(age: current.age(at: now))
+        {
             return current
         }
         let token = renewed(at: now)
@@ -148,6 +156,9 @@ package struct ProviderTokenSource: Sendable {
         if let current, current.issuedAt >= token.issuedAt { return }
         current = token
     }
+
+    /// APNs saw too many tokens: signs none for 20 minutes, as if one had been signed now.
+    package mutating func hold(at now: Int64) { signedAt = now }
 
     /// Signs a token unless that happened less than 20 minutes ago.
     private mutating func renewed(at now: Int64) -> ProviderToken {

@@ -1,66 +1,109 @@
 internal import Base
 
-/// The open requests of one connection: a slab and, threaded through it, their order in time.
-struct FlightTable {
-    struct Flight {
-        var tag: UInt64 = 0
+/// The requests of one connection that have no outcome yet.
+///
+/// A slab with its free places chained, and a queue in the order of sending, so that the oldest is
+/// found at once. Nothing is allocated per request.
+final class FlightTable {
+    struct Entry {
         var template: PushTemplate?
+        var tag: UInt64 = 0
         var startedAt = Instant(nanoseconds: 0)
         var stream: Int32 = 0
+        /// Given up for its deadline: no longer in the queue, though its stream has not ended yet.
         var timedOut = false
-        fileprivate var older = -1
-        fileprivate var newer = -1
         fileprivate var isUsed = false
+        fileprivate var before: Int32 = FlightTable.none
+        /// The next in the queue, or the next free place.
+        fileprivate var after: Int32 = FlightTable.none
     }
+    fileprivate static let none: Int32 = -1
 
-    private var flights: [Flight]
-    private var free: [Int]
-    private var oldest = -1
-    private var newest = -1
+    private(set) var count = 0
+    private let capacity: Int
+    private let entries: UnsafeMutablePointer<Entry>
+    private var oldest = FlightTable.none
+    private var newest = FlightTable.none
+    private var free: Int32 = 0
 
-    init(limit: Int) {
-        flights = Array(repeating: Flight(), count: limit)
-        free = Array((0..<limit).reversed())
-    }
-
-    /// The session allows at most as many streams as the table has places.
-    mutating func add(_ tag: UInt64, _ template: PushTemplate, _ now: Instant) -> Int {
-        guard let place = free.popLast() else {
-            preconditionFailure("more requests than the connection's stream limit")
+    init(capacity: Int) {
+        precondition(capacity > 0, "a connection needs room for a request")
+        self.capacity = capacity
+        entries = .allocate(capacity: capacity)
+        entries.initialize(repeating: Entry(), count: capacity)
+        for index in 0..<capacity {
+            entries[index].after = index + 1 < capacity ? Int32(index + 1) : FlightTable.none
         }
-        flights[place] = Flight(
-            tag: tag, template: template, startedAt: now, stream: 0, timedOut: false,
-            older: newest, newer: -1, isUsed: true)
-        if newest >= 0 { flights[newest].newer = place } else { oldest = place }
+    }
+
+    deinit {
+        entries.deinitialize(count: capacity)
+        entries.deallocate()
+    }
+
+    subscript(place: Int) -> Entry { entries[place] }
+
+    /// The request that was sent first of those that were not given up.
+    var first: Int? { oldest == FlightTable.none ? nil : Int(oldest) }
+
+    /// A place for a request that is being sent at `now`, or nil when all are in use.
+    func add(_ template: PushTemplate, tag: UInt64, at now: Instant) -> Int? {
+        guard free != FlightTable.none else { return nil }
+        let place = free
+        let entry = entries + Int(place)
+        free = entry.pointee.after
+        entry.pointee.template = template
+        entry.pointee.tag = tag
+        entry.pointee.startedAt = now
+        entry.pointee.stream = 0
+        entry.pointee.timedOut = false
+        entry.pointee.isUsed = true
+        entry.pointee.before = newest
+        entry.pointee.after = FlightTable.none
+        if newest == FlightTable.none {
+            oldest = place
+        } else {
+            entries[Int(newest)].after = place
+        }
         newest = place
-        return place
+        count += 1
+        return Int(place)
     }
 
-    mutating func setStream(_ place: Int, _ stream: Int32) { flights[place].stream = stream }
+    func setStream(_ stream: Int32, of place: Int) { entries[place].stream = stream }
 
-    mutating func markTimedOut(_ place: Int) { flights[place].timedOut = true }
-
-    mutating func remove(_ place: Int) -> Flight {
-        let flight = flights[place]
-        if flight.older >= 0 { flights[flight.older].newer = flight.newer } else { oldest = flight.newer }
-        if flight.newer >= 0 { flights[flight.newer].older = flight.older } else { newest = flight.older }
-        flights[place].isUsed = false
-        flights[place].template = nil
-        free.append(place)
-        return flight
+    /// Takes a request out of the queue; it keeps its place until its stream ended.
+    func giveUp(_ place: Int) {
+        guard entries[place].isUsed, !entries[place].timedOut else { return }
+        unlink(place)
+        entries[place].timedOut = true
     }
 
-    /// The oldest request that is overdue and was not given up yet.
-    func oldestOverdue(_ now: Instant, _ limit: Int64) -> (Int, Int32)? {
-        var place = oldest
-        while place >= 0, now - flights[place].startedAt > limit {
-            if !flights[place].timedOut { return (place, flights[place].stream) }
-            place = flights[place].newer
+    /// Ends a request and frees its place.
+    func remove(_ place: Int) {
+        precondition(entries[place].isUsed, "a request ended twice")
+        if !entries[place].timedOut { unlink(place) }
+        entries[place].template = nil
+        entries[place].isUsed = false
+        entries[place].after = free
+        free = Int32(place)
+        count -= 1
+    }
+
+    /// All places in use, the given-up ones too.
+    func forEach(_ body: (Int) -> Void) {
+        for place in 0..<capacity where entries[place].isUsed { body(place) }
+    }
+
+    private func unlink(_ place: Int) {
+        let (before, after) = (entries[place].before, entries[place].after)
+        if before == FlightTable.none { oldest = after } else { entries[Int(before)].after = after }
+        if after == FlightTable.none {
+            newest = before
+        } else {
+            entries[Int(after)].before = before
         }
-        return nil
-    }
-
-    mutating func removeAll(_ body: (Flight) -> Void) {
-        while oldest >= 0 { body(remove(oldest)) }
+        entries[place].before = FlightTable.none
+        entries[place].after = FlightTable.none
     }
 }

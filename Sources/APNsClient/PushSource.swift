@@ -21,7 +21,7 @@ package struct Push {
     }
 }
 
-/// What became of a notification. *Not processed*, *refused* and *unknown* are never mixed.
+/// What became of a notification; *not processed*, *refused* and *unknown* are never mixed.
 package enum PushOutcome {
     /// APNs took it.
     case accepted
@@ -34,22 +34,29 @@ package enum PushOutcome {
     case unknown(String)
 }
 
-/// Where a pool takes its notifications from and reports their outcomes to. Loop only.
+/// Where a pool takes its notifications from and reports their outcomes to.
+///
+/// Loop only. /// Neither call may start, stop or tick the pool.
 package protocol PushSource: AnyObject {
     /// The next notification to send, or nil when there is none now.
     func nextPush(now: Instant) -> Push?
-    /// - Parameter latency: nanoseconds from sending to the answer.
+    /// Brings the outcome of what `nextPush` gave, exactly once; `latency` is the time from
+    /// sending to it in nanoseconds.
     func pushEnded(tag: UInt64, _ outcome: PushOutcome, latency: Int64, now: Instant)
 }
 
-/// The provider token for the connections of one credential. Loop only.
+/// The provider token for the connections of one credential, for their loop only.
 package protocol CredentialSource: AnyObject {
     /// The token for a connection that is being opened; nil without token authentication.
     func tokenForNewConnection(nowSeconds: Int64) -> ProviderToken?
     /// The token that a connection should change to, or nil to keep what it has.
     func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken?
-    /// APNs refused `token`; the next connection asks for another one. False: another one would not help.
+    /// APNs refused `token`; the next connection asks for another one.
+    ///
+    /// False: another one would not help.
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool
+    /// APNs saw too many provider tokens: sign none for 20 minutes.
+    func hold(nowSeconds: Int64)
 }
 
 /// Every limit of a pool and its connections.
@@ -75,7 +82,15 @@ package struct PoolSettings: Sendable {
     /// A connection is replaced at this age, drawn between 0.9 and 1 of it (nanoseconds).
     package var maximumAge = Nanoseconds.seconds(86_400)
     /// Encrypted bytes that may wait for the kernel before a connection sends no more.
-    package var backlogLimit = 128 * 1024
+    package var backlogLimit = 16 * 1024
+    /// Bytes that the kernel may hold unsent, so that a stalled connection can't burst later.
+    package var unsentLimit = 32 * 1024
+    /// An address that failed is tried last for this long (nanoseconds).
+    package var deadAddressTime = Nanoseconds.seconds(60)
+    /// A connection that held for this long, or was answered, ends a series of failures.
+    package var provenAge = Nanoseconds.seconds(60)
+    /// Answers 500 in a row after which a connection is replaced while others are well.
+    package var serverErrorsInRow = 3
 
     package init() {}
 }
@@ -90,7 +105,7 @@ package enum ReconnectPolicy {
         failures <= 0 ? 0 : Nanoseconds.seconds(min(60, 1 << min(failures - 1, 6)))
     }
 
-    /// - Parameter fraction: random in 0 ..< 1.
+    /// Nanoseconds to wait; `fraction` is random in 0 ..< 1.
     package static func pause(failures: Int, fraction: Double) -> Int64 {
         // At least a tenth, so that many failures never become a hot loop.
         Int64(Double(limit(failures: failures)) * (0.1 + 0.9 * fraction))

@@ -10,11 +10,15 @@ package final class PushTemplate: @unchecked Sendable {
     let payload: UnsafeRawBufferPointer
     private let memory: UnsafeMutablePointer<UInt8>
 
+    /// Lays the bytes out once.
+    ///
     /// - Parameters:
-    ///   - topic: bundle id with the suffix of the push type.
-    ///   - expiration: seconds since the epoch, 0 for a single attempt, nil to leave it to APNs.
-    ///   - collapseID: at most 64 bytes.
-    ///   - payload: the body as it is sent, at most 4096 bytes (5120 for VoIP).
+    ///   - topic: Bundle id with the suffix of the push type.
+    ///   - pushType: The value of `apns-push-type`.
+    ///   - priority: The value of `apns-priority`.
+    ///   - expiration: Seconds since the epoch, 0 for a single attempt, nil to leave it to APNs.
+    ///   - collapseID: At most 64 bytes.
+    ///   - payload: The body as it is sent, at most 4096 bytes (5120 for VoIP).
     package init(
         topic: String, pushType: PushType, priority: Int, expiration: Int64?,
         collapseID: String?, payload: [UInt8]

@@ -9,8 +9,10 @@ internal import HTTP2
 /// notification requests to APNs", on HPACK).
 final class RequestWriter {
     private static let prefix = Array("/3/device/".utf8)
-    private static let names = [":method", "POST", ":scheme", "https", ":authority", ":path",
-        "authorization", "apns-id"]
+    private static let names = [
+        ":method", "POST", ":scheme", "https", ":authority", ":path",
+        "authorization", "apns-id",
+    ]
 
     private let path: UnsafeMutablePointer<UInt8>
     private let id: UnsafeMutablePointer<UInt8>
@@ -62,6 +64,8 @@ final class RequestWriter {
     func write(
         _ push: Push, _ submit: (UnsafeBufferPointer<HeaderField>, UnsafeRawBufferPointer) -> Int32?
     ) -> Int32? {
+        precondition(
+            push.token.count <= DeviceToken.maximumBytes, "a device token of more than 256 bytes")
         let digits = Hex.encode(push.token, into: path + RequestWriter.prefix.count)
         writeID(push.id)
         fields.removeAll(keepingCapacity: true)
@@ -71,8 +75,11 @@ final class RequestWriter {
         fields.append(
             HeaderField(
                 name: words[5],
-                value: UnsafeBufferPointer(start: path, count: RequestWriter.prefix.count + digits)))
-        if let token { fields.append(HeaderField(name: words[6], value: UnsafeBufferPointer(token))) }
+                value: UnsafeBufferPointer(start: path, count: RequestWriter.prefix.count + digits))
+        )
+        if let token {
+            fields.append(HeaderField(name: words[6], value: UnsafeBufferPointer(token)))
+        }
         for field in push.template.fields {
             fields.append(HeaderField(name: field.name, value: field.value))
         }

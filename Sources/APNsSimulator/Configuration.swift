@@ -60,7 +60,9 @@ package struct SimulatorCounts: Sendable, Equatable {
     package var summary: String {
         var parts = ["200 \(accepted)"]
         for fault in Fault.allCases {
-            if let count = faults[fault] { parts.append("\(fault.status) \(fault.rawValue) \(count)") }
+            if let count = faults[fault] {
+                parts.append("\(fault.status) \(fault.rawValue) \(count)")
+            }
         }
         if unanswered > 0 { parts.append("unanswered \(unanswered)") }
         if failedHandshakes > 0 { parts.append("failed handshakes \(failedHandshakes)") }

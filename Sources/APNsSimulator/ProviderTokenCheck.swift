@@ -31,6 +31,7 @@ package struct ProviderTokenCheck: Sendable {
         /// The greatest age in seconds: Apple's is an hour.
         package var maximumAge: Int64 = 3600
         /// Only what JOSE allows: base64url without padding, R‖S, `iat` as a number of seconds.
+        ///
         /// Otherwise also what APNs evidently takes: padding, the standard alphabet, DER,
         /// `iat` as text or in milliseconds.
         package var isStrict = false
@@ -76,7 +77,8 @@ package struct ProviderTokenCheck: Sendable {
     private mutating func claims(of token: [UInt8]) -> ProviderTokenClaims? {
         guard token.count <= Self.lengthLimit else { return nil }
         let parts = token.split(separator: 0x2E, omittingEmptySubsequences: false)
-        guard parts.count == 3, let headerText = decode(parts[0]), let claimsText = decode(parts[1]),
+        guard parts.count == 3, let headerText = decode(parts[0]),
+            let claimsText = decode(parts[1]),
             let signature = decode(parts[2]), let header = try? JSONValue.parse(headerText),
             let claims = try? JSONValue.parse(claimsText)
         else { return nil }

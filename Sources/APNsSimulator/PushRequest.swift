@@ -24,20 +24,32 @@ package struct PushRequest {
 
     /// Notes a header field by the places of its name and value; unknown ones are ignored, as APNs does.
     package mutating func note(name: Range<Int>, value: Range<Int>) {
+        var repeated = false
+        func take(_ value: Range<Int>, into place: inout Range<Int>?) {
+            repeated = place != nil
+            place = value
+        }
         switch name.count {
-        case 5: note(name, Name.path, value, \.path)
+        case 5: if equals(name, Name.path) { take(value, into: &path) }
         case 7:
-            note(name, Name.method, value, \.method)
-            note(name, Name.id, value, \.id)
-        case 10: note(name, Name.topic, value, \.topic)
+            if equals(name, Name.id) {
+                take(value, into: &id)
+            } else if equals(name, Name.method) {
+                take(value, into: &method)
+            }
+        case 10: if equals(name, Name.topic) { take(value, into: &topic) }
         case 13:
-            note(name, Name.authorization, value, \.authorization)
-            note(name, Name.priority, value, \.priority)
-        case 14: note(name, Name.pushType, value, \.pushType)
-        case 15: note(name, Name.expiration, value, \.expiration)
-        case 16: note(name, Name.collapseID, value, \.collapseID)
+            if equals(name, Name.authorization) {
+                take(value, into: &authorization)
+            } else if equals(name, Name.priority) {
+                take(value, into: &priority)
+            }
+        case 14: if equals(name, Name.pushType) { take(value, into: &pushType) }
+        case 15: if equals(name, Name.expiration) { take(value, into: &expiration) }
+        case 16: if equals(name, Name.collapseID) { take(value, into: &collapseID) }
         default: break
         }
+        if repeated { hasDuplicates = true }
     }
 
     /// The device token in the path: empty when it is missing, nil when the path is another one.
@@ -64,15 +76,6 @@ package struct PushRequest {
                 }
                 return true
             }
-    }
-
-    private mutating func note(
-        _ name: Range<Int>, _ known: [UInt8], _ value: Range<Int>,
-        _ place: WritableKeyPath<PushRequest, Range<Int>?>
-    ) {
-        guard equals(name, known) else { return }
-        if self[keyPath: place] != nil { hasDuplicates = true }
-        self[keyPath: place] = value
     }
 
     private enum Name {

@@ -118,6 +118,8 @@ extension [UInt8] {
             append(0x2D)
             return
         }
-        for byte in field { append((0x21...0x7E).contains(byte) ? byte : 0x3F) }
+        let start = count
+        append(contentsOf: field)
+        for index in start..<count where !(0x21...0x7E).contains(self[index]) { self[index] = 0x3F }
     }
 }

@@ -9,7 +9,9 @@ internal import Base
 /// APNs' own order is not known. What each field may hold is from "Sending notification requests to
 /// APNs" (size, priority, expiration, collapse id of at most 64 bytes).
 package struct RequestCheck: Sendable {
-    /// The longest device token in hexadecimal digits. Apple promises no length; this bounds the record.
+    /// The longest device token in hexadecimal digits.
+    ///
+    /// Apple promises no length; this bounds the record.
     package static let tokenDigitsLimit = 512
     /// The longest collapse id in bytes.
     package static let collapseIDLimit = 64
@@ -67,7 +69,8 @@ package struct RequestCheck: Sendable {
 
     private func topicFault(_ topic: ArraySlice<UInt8>, _ kind: PushKind) -> Fault? {
         guard let suffix = kind.topicSuffix else { return nil }
-        guard topic.count > suffix.utf8.count, topic.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
+        guard topic.count > suffix.utf8.count,
+            topic.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
         else { return .badTopic }
         guard !topics.isEmpty else { return nil }
         return topics.contains(Array(topic.dropLast(suffix.utf8.count))) ? nil : .topicDisallowed

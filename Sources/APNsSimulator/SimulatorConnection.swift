@@ -3,7 +3,9 @@ internal import Crypto
 internal import HTTP2
 internal import Transport
 
-/// One connection of a simulator. Confined to the thread of its loop.
+/// One connection of a simulator.
+///
+/// Confined to the thread of its loop.
 final class SimulatorConnection: SecureSocketOwner {
     /// Streams a client may have open before its first good provider token, and after it.
     private static let streamsAtFirst = 1

@@ -7,8 +7,9 @@ internal import Transport
 ///
 /// Everything but `start` and `shutDown` is for the loop's thread only.
 final class SimulatorLoop: @unchecked Sendable {
-    /// How often waiting answers are looked at while there are connections: 1 ms. It also lets one
-    /// wake-up serve many requests.
+    /// How often waiting answers are looked at while there are connections: 1 ms.
+    ///
+    /// It also lets one wake-up serve many requests.
     static let tick: Int64 = 1_000_000
 
     /// An answer that waits for its time; all wait equally long, so that they stand in order.

@@ -18,7 +18,13 @@ package struct TestFiles: Sendable {
     package static let keyID = "PEALTEST01"
     package static let teamID = "PEALTEAM01"
 
-    /// - Parameter keyID: the provider key's identifier; it is part of the file's name.
+    /// Makes what is missing and says where everything is.
+    ///
+    /// - Parameters:
+    ///   - directory: made too, where it is missing.
+    ///   - keyID: the provider key's identifier; it is part of the file's name.
+    /// - Returns: the paths of all files.
+    /// - Throws: `SystemError` or `CryptoError` for what cannot be made or read.
     package static func prepare(
         in directory: String, keyID: String = TestFiles.keyID
     ) throws -> TestFiles {
@@ -53,6 +59,8 @@ package struct TestFiles: Sendable {
             }
             made += "/"
         }
-        guard access(path, R_OK | X_OK) == 0 else { throw SystemError("using the directory \(path)") }
+        guard access(path, R_OK | X_OK) == 0 else {
+            throw SystemError("using the directory \(path)")
+        }
     }
 }

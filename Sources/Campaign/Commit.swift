@@ -29,11 +29,18 @@ package struct Commit: Sendable {
         case park(untilMilliseconds: Int64)
     }
 
+    /// A stretch of the ledger: its first index, the bytes that Redis should hold, the new bytes.
+    package struct Change: Sendable, Equatable {
+        package var offset: Int
+        package var known: [UInt8]
+        package var bytes: [UInt8]
+    }
+
     package var fence: Fence
     package var number: Int
     package var isReplay = false
-    /// Stretches of the ledger: first index and the new bytes.
-    package var changes: [(offset: Int, bytes: [UInt8])] = []
+    /// Stretches of the ledger.
+    package var changes: [Change] = []
     package var reasons: [(index: Int, text: String)] = []
     package var deactivations: [[UInt8]] = []
     package var quarantined: [[UInt8]] = []

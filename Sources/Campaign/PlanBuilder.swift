@@ -41,14 +41,20 @@ package struct PlanBuilder {
         hash = SipHash(key0: seed, key1: 0x706C_616E)
     }
 
-    /// Shards for a number of recipients: one at least, each of `shardSize` recipients or fewer on average.
+    /// Shards for a number of recipients: each of `shardSize` recipients on average at most, and small
+    /// campaigns in up to 32 parts of about 2500, so that all workers have work until the end.
     ///
-    /// | recipients | 0 | 1 | 20000 | 20001 | 1000000 |
-    /// | --- | --- | --- | --- | --- | --- |
-    /// | shards of 20000 | 1 | 1 | 1 | 2 | 50 |
+    /// | recipients | 0 | 1 | 2500 | 2501 | 20000 | 100000 | 1000000 |
+    /// | --- | --- | --- | --- | --- | --- | --- | --- |
+    /// | shards of 20000 | 1 | 1 | 1 | 2 | 8 | 32 | 50 |
     package static func shards(_ expected: Int, _ shardSize: Int) -> Int {
-        max(1, (expected + shardSize - 1) / shardSize)
+        let spread = min(evenShards, (expected + evenSize - 1) / evenSize)
+        return max(1, spread, (expected + shardSize - 1) / shardSize)
     }
+    /// Parts that a small campaign is cut into at most.
+    static let evenShards = 32
+    /// Recipients in one of these parts.
+    static let evenSize = 2500
 
     package mutating func add(token: UnsafeRawBufferPointer) {
         let shard = place(token)

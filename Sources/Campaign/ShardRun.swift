@@ -57,6 +57,8 @@ package struct ShardRun {
     package let fence: Fence
     package let policy: RunPolicy
     package internal(set) var ledger: [UInt8]
+    /// The ledger as of the latest commit made: what Redis holds once that is applied.
+    var committed: [UInt8]
     /// Recipients in the ledger that are in flight: marked, sent or not.
     package internal(set) var outstanding = 0
     /// Sent and not answered.
@@ -96,6 +98,7 @@ package struct ShardRun {
         self.fence = fence
         self.policy = policy
         self.ledger = ledger
+        committed = ledger
         redisOffset = redisMilliseconds - now.nanoseconds / 1_000_000
         confirmedAt = now
         underWayAt = now

@@ -112,7 +112,7 @@ extension ShardRun {
     private func replay(of commit: Commit) -> Commit {
         var whole = commit
         whole.isReplay = true
-        whole.changes = [(0, ledgerAsCommitted(commit))]
+        whole.changes = [Commit.Change(offset: 0, known: committed, bytes: committed)]
         // The last commit of a run carries every due record; others carry the new ones only.
         if whole.finish == .goOn { whole.due = recent.flatMap(\.commit.due) + commit.due }
         for earlier in recent {
@@ -122,29 +122,6 @@ extension ShardRun {
             whole.unknowns += earlier.commit.unknowns
         }
         return whole
-    }
-
-    /// The ledger as it was when `commit` was made: outcomes since then belong to the next one.
-    private func ledgerAsCommitted(_ commit: Commit) -> [UInt8] {
-        var bytes = ledger
-        for index in dirty where !LedgerByte.isInFlight(bytes[index]) {
-            // It was in flight then, with the tries it had before the outcome.
-            bytes[index] = committed(index, in: commit) ?? bytes[index]
-        }
-        for change in commit.changes {
-            bytes.replaceSubrange(change.offset..<change.offset + change.bytes.count, with: change.bytes)
-        }
-        return bytes
-    }
-
-    private func committed(_ index: Int, in commit: Commit) -> UInt8? {
-        for earlier in ([commit] + recent.reversed().map(\.commit)) {
-            for change in earlier.changes
-            where (change.offset..<change.offset + change.bytes.count).contains(index) {
-                return change.bytes[index - change.offset]
-            }
-        }
-        return nil
     }
 
     private mutating func mark(_ now: Instant, _ target: Int) {
@@ -216,23 +193,30 @@ extension ShardRun {
     }
 
     /// The changed bytes as few stretches; up to 16 unchanged bytes are carried along.
-    private mutating func changes() -> [(offset: Int, bytes: [UInt8])] {
+    private mutating func changes() -> [Commit.Change] {
         guard !dirty.isEmpty else { return [] }
         dirty.sort()
-        var result: [(offset: Int, bytes: [UInt8])] = []
+        var result: [Commit.Change] = []
         var start = dirty[0]
         var end = start + 1
         for index in dirty.dropFirst() {
             if index <= end + 16 {
                 end = max(end, index + 1)
             } else {
-                result.append((start, Array(ledger[start..<end])))
+                result.append(change(start..<end))
                 start = index
                 end = index + 1
             }
         }
-        result.append((start, Array(ledger[start..<end])))
+        result.append(change(start..<end))
         dirty.removeAll(keepingCapacity: true)
         return result
+    }
+
+    private mutating func change(_ range: Range<Int>) -> Commit.Change {
+        let change = Commit.Change(
+            offset: range.lowerBound, known: Array(committed[range]), bytes: Array(ledger[range]))
+        committed.replaceSubrange(range, with: change.bytes)
+        return change
     }
 }

@@ -24,7 +24,8 @@ package final class CertificateAuthority {
         certificate = try Certificate(subject: name)
         try certificate.setIssuer(certificate)
         try certificate.setKey(key.handle)
-        try certificate.add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: certificate)
+        try certificate.add(
+            NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: certificate)
         try certificate.add(NID_key_usage, "critical,keyCertSign,cRLSign", issuer: certificate)
         try certificate.add(NID_subject_key_identifier, "hash", issuer: certificate)
         try certificate.sign(key.handle)

@@ -17,7 +17,8 @@ package enum SHA256 {
 package enum SecureRandom {
     /// `count` random bytes.
     package static func bytes(_ count: Int) -> [UInt8] {
-        precondition(count >= 0 && count <= 1 << 20, "ask for at most 1 MiB of random bytes at once")
+        precondition(
+            count >= 0 && count <= 1 << 20, "ask for at most 1 MiB of random bytes at once")
         guard count > 0 else { return [] }
         ERR_clear_error()
         var bytes = [UInt8](repeating: 0, count: count)

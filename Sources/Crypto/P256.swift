@@ -8,7 +8,10 @@ package struct P256PrivateKey: Sendable {
 
     /// Reads the text of a PEM file.
     ///
-    /// - Parameter source: how the text is called in an error.
+    /// - Parameters:
+    ///   - pem: PKCS#8 text, `BEGIN PRIVATE KEY`.
+    ///   - source: how the text is called in an error.
+    /// - Throws: what is wrong with the text.
     package init(pem: String, source: String = "the key") throws(CryptoError) {
         handle = try PEM.privateKey(Array(pem.utf8), from: source)
     }

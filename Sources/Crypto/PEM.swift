@@ -15,7 +15,9 @@ final class KeyHandle: @unchecked Sendable {
         var length = 0
         ERR_clear_error()
         defer { ERR_clear_error() }
-        guard EVP_PKEY_get_group_name(pointer, &name, name.count, &length) == 1 else { return false }
+        guard EVP_PKEY_get_group_name(pointer, &name, name.count, &length) == 1 else {
+            return false
+        }
         let text = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
         return ["prime256v1", "P-256"].contains(String(decoding: text, as: UTF8.self))
     }
@@ -24,9 +26,10 @@ final class KeyHandle: @unchecked Sendable {
 /// PEM text to OpenSSL's objects and back.
 enum PEM {
     /// A password is never asked for: an encrypted key is an error.
-    private static let noPassword: @convention(c) (
-        UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?
-    ) -> Int32 = { _, _, _, _ in -1 }
+    private static let noPassword:
+        @convention(c) (
+            UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?
+        ) -> Int32 = { _, _, _, _ in -1 }
 
     static func privateKey(_ text: [UInt8], from source: String) throws(CryptoError) -> KeyHandle {
         let pointer = reading(text) { PEM_read_bio_PrivateKey($0, nil, noPassword, nil) }
@@ -34,11 +37,13 @@ enum PEM {
             let content = String(decoding: text, as: UTF8.self)
             if content.contains("ENCRYPTED") {
                 throw CryptoError(
-                    .notPEM, "\(source) holds an encrypted key: remove its password first "
+                    .notPEM,
+                    "\(source) holds an encrypted key: remove its password first "
                         + "(openssl pkcs8 -topk8 -nocrypt)")
             }
             throw CryptoError(
-                .notPEM, "\(source) is not a PEM private key (BEGIN PRIVATE KEY): "
+                .notPEM,
+                "\(source) is not a PEM private key (BEGIN PRIVATE KEY): "
                     + "use the .p8 file as it was downloaded from Apple")
         }
         return try p256(pointer, from: source)
@@ -47,7 +52,8 @@ enum PEM {
     static func publicKey(_ text: [UInt8], from source: String) throws(CryptoError) -> KeyHandle {
         guard let pointer = reading(text, { PEM_read_bio_PUBKEY($0, nil, noPassword, nil) }) else {
             throw CryptoError(
-                .notPEM, "\(source) is not a PEM public key (BEGIN PUBLIC KEY): "
+                .notPEM,
+                "\(source) is not a PEM public key (BEGIN PUBLIC KEY): "
                     + "make one with openssl pkey -pubout")
         }
         return try p256(pointer, from: source)

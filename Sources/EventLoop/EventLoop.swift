@@ -161,6 +161,9 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private func wait(_ events: inout [epoll_event]) {
+        // The poll of this turn may have swallowed the wake-up of work that came after the turn took
+        // its work; without this look the loop would sleep on it.
+        guard inbox.withLock({ $0.work.isEmpty && !$0.stopped }) else { return }
         if isTicking {
             var until = nextTick
             if let timer = timers.next, timer < until { until = timer }

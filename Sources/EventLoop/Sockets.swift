@@ -102,6 +102,14 @@ package enum Socket {
             socklen_t(MemoryLayout<Int32>.size))
     }
 
+    /// Bounds the bytes that the kernel takes before it has sent the earlier ones; beyond it `send`
+    /// answers that it must wait (TCP_NOTSENT_LOWAT of tcp(7)).
+    package static func limitUnsent(_ descriptor: Int32, bytes: Int) {
+        var value = Int32(clamping: bytes)
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
     /// Reads what is there, up to `limit` bytes. Returns 0 at the end of the stream, nil when nothing is there.
     package static func receive(
         _ descriptor: Int32, into queue: ByteQueue, limit: Int

@@ -28,6 +28,7 @@ package final class HTTP2Client {
     private let slots: UnsafeMutablePointer<Slot>
     private var freeSlots: [Int]
     private var fields: [nghttp2_nv] = []
+    private var isTakingEvents = false
 
     fileprivate struct Slot {
         var tag: UInt64 = 0
@@ -80,6 +81,9 @@ package final class HTTP2Client {
         guard !isDraining, !idsExhausted else { return 0 }
         return max(0, min(peerLimit, streamLimit) - openStreams)
     }
+
+    /// Bytes of bodies that the peer takes now on the whole connection (RFC 9113 section 6.9).
+    package var sendWindow: Int { Int(nghttp2_session_get_remote_window_size(session)) }
 
     /// Opens a stream: HEADERS, then DATA that ends it.
     ///
@@ -159,14 +163,17 @@ package final class HTTP2Client {
         nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// The events since the last call.
+    /// The events since the last call. `body` must not call it again.
     package func takeEvents(_ body: (HTTP2ClientEvent) -> Void) {
+        precondition(!isTakingEvents, "events are taken while events are taken")
+        isTakingEvents = true
         var index = 0
         while index < events.count {
             body(events[index])
             index += 1
         }
         events.removeAll(keepingCapacity: true)
+        isTakingEvents = false
     }
 
     fileprivate func ended(_ slot: UnsafeMutablePointer<Slot>, _ stream: Int32, _ code: UInt32) {

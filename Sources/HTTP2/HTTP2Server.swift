@@ -86,9 +86,9 @@ package final class HTTP2Server {
         nghttp2_session_find_stream(session, stream) != nil
     }
 
-    /// Answers a request. Empty `body` ends the stream with the header.
+    /// Answers a request; nothing happens when the peer has reset the stream.
     ///
-    /// Does nothing when the peer has reset the stream.
+    /// Empty `body` ends the stream with the header.
     package func respond(
         _ stream: Int32, status: Int, fields: [(name: [UInt8], value: [UInt8])] = [],
         body: [UInt8] = []
@@ -234,7 +234,9 @@ package final class HTTP2Server {
 
     fileprivate func closed(_ stream: Int32, _ code: UInt32) {
         if !bodies.isEmpty { bodies[stream] = nil }
-        if !requests.isEmpty, let request = requests.removeValue(forKey: stream) { recycle(request) }
+        if !requests.isEmpty, let request = requests.removeValue(forKey: stream) {
+            recycle(request)
+        }
         if code != HTTP2ErrorCode.noError { events.append(.cancelled(stream: stream, code: code)) }
     }
 
@@ -272,7 +274,8 @@ private let serverHeader: nghttp2_on_header_callback = {
     return 0
 }
 
-private let serverData: nghttp2_on_data_chunk_recv_callback = { _, _, stream, data, count, context in
+private let serverData: nghttp2_on_data_chunk_recv_callback = {
+    _, _, stream, data, count, context in
     owner(context)?.data(stream, UnsafeBufferPointer(start: data, count: count))
     return 0
 }

@@ -139,7 +139,7 @@ package final class JobStore {
             for number in [change.offset, change.bytes.count] {
                 withUnsafeBytes(of: UInt32(number).littleEndian) { changes.append(contentsOf: $0) }
             }
-            changes += change.bytes
+            changes += change.known + change.bytes
         }
         let latency = commit.latency.map { "\($0.bucket)=\($0.count)" }.joined(separator: " ")
         let counters = commit.counters.map { "\($0.key)=\($0.value)" }.joined(separator: " ")

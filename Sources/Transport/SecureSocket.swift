@@ -47,12 +47,15 @@ package final class SecureSocket: EventHandler {
     private var isClosed = false
 
     /// Connects to `address` and checks that the certificate carries `serverName`.
+    ///
+    /// - Parameter unsentLimit: bytes that the kernel may hold unsent; nil for its own measure.
     package init(
         connectingTo address: SocketAddress, serverName: String, context: TLSContext,
-        loop: EventLoop
+        loop: EventLoop, unsentLimit: Int? = nil
     ) throws {
         tls = try TLSConnection(context, serverName: serverName)
         descriptor = try Socket.connect(address)
+        if let unsentLimit { Socket.limitUnsent(descriptor, bytes: unsentLimit) }
         self.loop = loop
         isConnecting = true
         loop.watch(descriptor, self, writing: true)

@@ -70,13 +70,14 @@ final class AppLane: PushSource, CredentialSource {
         }
     }
 
-    /// How many marks each run of this lane should have outstanding.
-    func markTarget(settings: WorkerSettings) -> Int {
-        let runs = max(1, queues.reduce(0) { $0 + $1.runs.count })
+    /// How many marks a run of this lane should have outstanding. Campaigns share the lane's rate
+    /// equally, the runs of one campaign share that campaign's part.
+    func markTarget(of active: ActiveRun, settings: WorkerSettings) -> Int {
+        let runs = queues.first { $0.campaign === active.campaign }?.runs.count ?? 1
         // Without a limit the most is wanted.
         let perConnection = settings.ratePerConnection > 0 ? Double(settings.ratePerConnection) : 1e6
-        let rate = perConnection * Double(settings.connections) / Double(runs)
-        return MarkTarget.marks(ratePerSecond: rate, latencySeconds: p99)
+        let share = perConnection * Double(settings.connections) / Double(max(1, queues.count))
+        return MarkTarget.marks(ratePerSecond: share / Double(max(1, runs)), latencySeconds: p99)
     }
 
     /// Notes an answer's time; the 99th percentile is renewed every 1000 answers.
@@ -132,4 +133,6 @@ final class AppLane: PushSource, CredentialSource {
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool {
         tokens?.tokenAfterRefusal(of: token, at: nowSeconds) != nil
     }
+
+    func hold(nowSeconds: Int64) { tokens?.hold(at: nowSeconds) }
 }

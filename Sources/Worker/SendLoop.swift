@@ -112,7 +112,7 @@ final class SendLoop: @unchecked Sendable {
     }
 
     private func commit(_ number: Int, _ active: ActiveRun, _ now: Instant) {
-        let target = active.lane.markTarget(settings: shared.settings)
+        let target = active.lane.markTarget(of: active, settings: shared.settings)
         guard active.run.isCommitDue(now: now, target: target) else { return }
         exchange?.requests.add(.commit(run: number, active.run.makeCommit(now: now, target: target)))
     }

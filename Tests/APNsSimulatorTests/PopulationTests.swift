@@ -64,7 +64,8 @@ struct PopulationTests {
     @Test("a transient token fails as often as it must and is then accepted for good")
     func transient() {
         var table = FailureTable()
-        #expect((0..<5).map { _ in table.fails(7, failures: 3) } == [true, true, true, false, false])
+        #expect(
+            (0..<5).map { _ in table.fails(7, failures: 3) } == [true, true, true, false, false])
         #expect((0..<3).map { _ in table.fails(8, failures: 1) } == [true, false, false])
     }
 

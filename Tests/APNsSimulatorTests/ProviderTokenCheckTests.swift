@@ -22,7 +22,8 @@ struct ProviderTokenCheckTests {
         claims: String = #"{"iss":"PEALTEAM01","iat":1796000000}"#, der: Bool = false,
         signedBy other: P256PrivateKey? = nil
     ) -> [UInt8] {
-        let parts = Base64URL.encode(Array(header.utf8)) + "." + Base64URL.encode(Array(claims.utf8))
+        let parts =
+            Base64URL.encode(Array(header.utf8)) + "." + Base64URL.encode(Array(claims.utf8))
         let signer = other ?? key
         let bytes = Array(parts.utf8)
         return bytes + [0x2E]

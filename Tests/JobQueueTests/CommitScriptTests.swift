@@ -42,6 +42,22 @@ struct CommitScriptTests {
         #expect(try queue.differences("a") == [])
     }
 
+    @Test("counters follow from the bytes also when the worker's copy was wrong")
+    func wrongCopy() throws {
+        let queue = try QueueFixture()
+        try queue.campaign("a", [300])
+        let shard = try #require(try queue.claim("n"))
+        queue.knowsLedger = false
+        _ = try queue.commit(shard.fence, 1, [(0, String(repeating: ">", count: 250))])
+        _ = try queue.commit(shard.fence, 2, [(0, "agq123"), (190, String(repeating: "a", count: 30))])
+        #expect(
+            try queue.classes("a") == [
+                .untouched: 50, .inFlight: 214, .deferred: 3, .accepted: 31, .gone: 1,
+                .quarantined: 1,
+            ])
+        #expect(try queue.differences("a") == [])
+    }
+
     @Test("a commit repeated with its number changes nothing and answers the same")
     func repeated() throws {
         let queue = try QueueFixture()
@@ -133,6 +149,7 @@ struct CommitScriptTests {
         let marks = String(repeating: ">", count: 400)
         _ = try queue.commit(shard.fence, 1, [(0, "a" + marks.dropLast())])
         _ = try queue.commit(shard.fence, 2, [(199, "gu")])
+        queue.knowsLedger = false
         let reply = try queue.commit(shard.fence, 3, [(0, String(repeating: "1", count: 400))])
         #expect(reply.left == 397)
         let ledger = Array(try queue.ledger("a"))
@@ -146,9 +163,12 @@ struct CommitScriptTests {
         let queue = try QueueFixture()
         try queue.campaign("a", [4])
         let shard = try #require(try queue.claim("n"))
-        #expect(throws: RedisError.self) { try queue.commit(shard.fence, 1, [(0, "?")]) }
-        #expect(throws: RedisError.self) { try queue.commit(shard.fence, 1, [(2, ">>>")]) }
-        #expect(throws: RedisError.self) { try queue.commit(shard.fence, 1, [(0, "a"), (2, "?")]) }
+        for knows in [true, false] {
+            queue.knowsLedger = knows
+            for changes in [[(0, "?")], [(2, ">>>")], [(0, "a"), (2, "?")]] {
+                #expect(throws: RedisError.self) { try queue.commit(shard.fence, 1, changes) }
+            }
+        }
         #expect(try queue.ledger("a") == "....")
         #expect(try queue.differences("a") == [])
     }
@@ -205,8 +225,11 @@ struct CommitScriptTests {
         try queue.campaign("a", [1, 1])
         let shards = try ["n1", "n2"].map { try #require(try queue.claim($0)) }
         var commits = shards.map { Commit(fence: $0.fence, number: 1) }
-        commits[0].changes = [(0, Array("?".utf8))]
-        commits[1].changes = [(0, Array("a".utf8))]
+        for (index, byte) in [UInt8(ascii: "?"), LedgerByte.accepted].enumerated() {
+            commits[index].changes = [
+                Commit.Change(offset: 0, known: [LedgerByte.untouched], bytes: [byte])
+            ]
+        }
         let before = queue.redis.roundTrips
         let replies = try queue.store.commit(commits)
         #expect(queue.redis.roundTrips - before <= 2)

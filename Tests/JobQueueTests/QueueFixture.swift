@@ -15,6 +15,8 @@ final class QueueFixture {
     let store: JobStore
     /// Makes Redis forget all scripts before each step.
     var forgetsScripts = false
+    /// The worker's copy of the ledger is right, as it is unless Redis was rolled back.
+    var knowsLedger = true
 
     init(appendOnly: Bool = false) throws {
         server = try RedisServer(appendOnly: appendOnly)
@@ -110,7 +112,13 @@ final class QueueFixture {
     ) throws -> CommitReply {
         try forget()
         var commit = Commit(fence: fence, number: number)
-        commit.changes = changes.map { ($0.0, Array($0.1.utf8)) }
+        let ledger = Array(try self.ledger(fence.campaign, fence.shard).utf8)
+        commit.changes = changes.map { offset, text in
+            let bytes = Array(text.utf8)
+            let isKnown = knowsLedger && offset + bytes.count <= ledger.count
+            let known = isKnown ? Array(ledger[offset..<offset + bytes.count]) : bytes.map { _ in 0 }
+            return Commit.Change(offset: offset, known: known, bytes: bytes)
+        }
         more(&commit)
         let replies = try store.commit([commit])
         return try #require(replies.first).get()

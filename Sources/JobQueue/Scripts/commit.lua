@@ -3,7 +3,8 @@
 --
 -- ARGV: 1 campaign, 2 shard, 3 plan id, 4 epoch, 5 claim nonce (the fence), 6 commit number,
 --   7 lease in ms, 8 mode: commit | replay (the whole ledger, after Redis was rolled back),
---   9 changes: repeated u32 offset, u32 length, bytes; 10 latency: `bucket=count …`,
+--   9 changes: repeated u32 offset, u32 length, the bytes as the worker knows them, the new bytes;
+--   10 latency: `bucket=count …`,
 --   11 counters: `name=count …`, 12 finish: '' | release | park:<ms>, 13 due records,
 --   14 indexes whose outcome became unknown (u32 each), 15 number of reason arguments,
 --   16 number of deactivations, then reasons (index, text), deactivations, quarantine entries.
@@ -29,20 +30,30 @@ if stored ~= number - 1 and not (ARGV[8] == 'replay' and stored < number) then
     return { 'rolled_back', state, now, 0, stored }
 end
 
--- 1. The ledger, and the counters that follow from it. Nothing is written before all is checked,
--- since Redis keeps what a script wrote before it failed.
+-- 1. The ledger, and the counters that follow from it. Where the stored bytes are what the worker
+--    knew, both sides are counted with pattern matches; otherwise byte by byte. Nothing is written
+--    before all is checked, since Redis keeps what a script wrote before it failed.
 local delta, ledger, writes = {}, shard .. ':ledger', {}
-local changes, at = ARGV[9], 1
+local changes, at, olds, news = ARGV[9], 1, {}, {}
 while at <= #changes do
     local offset, length
     offset, length, at = struct.unpack('<I4I4', changes, at)
-    local new = string.sub(changes, at, at + length - 1)
-    at = at + length
+    local known = string.sub(changes, at, at + length - 1)
+    local new = string.sub(changes, at + length, at + 2 * length - 1)
+    at = at + 2 * length
     local old = redis.call('GETRANGE', ledger, offset, offset + length - 1)
     if #old ~= length then return redis.error_reply('ERR the ledger of ' .. member .. ' is short') end
-    local written = count_changes(old, new, delta)
-    if not written then return redis.error_reply('ERR an unknown ledger byte for ' .. member) end
-    if written ~= old then writes[#writes + 1] = { offset, written } end
+    if old == known then
+        olds[#olds + 1], news[#news + 1] = old, new
+    else
+        new = count_changes(old, new, delta)
+        if not new then return redis.error_reply('ERR an unknown ledger byte for ' .. member) end
+    end
+    if new ~= old then writes[#writes + 1] = { offset, new } end
+end
+if not count_classes(table.concat(olds), delta, -1) or
+    not count_classes(table.concat(news), delta, 1) then
+    return redis.error_reply('ERR an unknown ledger byte for ' .. member)
 end
 for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end
 local left
