@@ -1,8 +1,9 @@
-import Campaign
 import JobQueue
 import Redis
 import TestKit
 import Testing
+
+@testable import Campaign
 
 @Suite("Commits in Redis", .timeLimit(.minutes(1)))
 struct CommitScriptTests {
@@ -49,7 +50,8 @@ struct CommitScriptTests {
         let shard = try #require(try queue.claim("n"))
         queue.knowsLedger = false
         _ = try queue.commit(shard.fence, 1, [(0, String(repeating: ">", count: 250))])
-        _ = try queue.commit(shard.fence, 2, [(0, "agq123"), (190, String(repeating: "a", count: 30))])
+        let accepted = String(repeating: "a", count: 30)
+        _ = try queue.commit(shard.fence, 2, [(0, "agq123"), (190, accepted)])
         #expect(
             try queue.classes("a") == [
                 .untouched: 50, .inFlight: 214, .deferred: 3, .accepted: 31, .gone: 1,

@@ -115,8 +115,10 @@ final class QueueFixture {
         let ledger = Array(try self.ledger(fence.campaign, fence.shard).utf8)
         commit.changes = changes.map { offset, text in
             let bytes = Array(text.utf8)
-            let isKnown = knowsLedger && offset + bytes.count <= ledger.count
-            let known = isKnown ? Array(ledger[offset..<offset + bytes.count]) : bytes.map { _ in 0 }
+            var known = [UInt8](repeating: 0, count: bytes.count)
+            if knowsLedger && offset + bytes.count <= ledger.count {
+                known = Array(ledger[offset..<offset + bytes.count])
+            }
             return Commit.Change(offset: offset, known: known, bytes: bytes)
         }
         more(&commit)
