@@ -28,16 +28,23 @@ extension JobStore {
     package func clearPlan(_ plan: ClaimedPlan, shards: Int) throws {
         var first = 0
         repeat {
-            let last = min(first + 31, plan.staleShards - 1)
-            try checked(
-                run(
-                    Scripts.planClear,
-                    [
-                        plan.campaign, plan.plan, String(first), String(last), String(shards),
-                        String(JobStore.leaseMilliseconds),
-                    ]))
-            first = last + 1
+            try clearPart(plan, first: first, shards: shards)
+            first += 32
         } while first < plan.staleShards
+    }
+
+    /// One call of several: only the last one notes the new number, so that a plan which dies in
+    /// between leaves the old one to the next.
+    func clearPart(_ plan: ClaimedPlan, first: Int, shards: Int) throws {
+        let last = min(first + 31, plan.staleShards - 1)
+        let isLast = last >= plan.staleShards - 1
+        try checked(
+            run(
+                Scripts.planClear,
+                [
+                    plan.campaign, plan.plan, String(first), String(last),
+                    isLast ? String(shards) : "", String(JobStore.leaseMilliseconds),
+                ]))
     }
 
     package func writePlan(_ plan: ClaimedPlan, call: Int, _ windows: [PlanBuilder.Window]) throws {

@@ -119,6 +119,12 @@ struct World {
     /// Brings the commit under way to Redis; its reply may be lost and the commit be repeated.
     private mutating func deliver() {
         guard let sent = underWay, let commit = run.commitToRepeat else { return }
+        if !isRolledBack && model.revision == commit.number - 1 {
+            for change in commit.changes {
+                let held = model.ledger[change.offset..<change.offset + change.known.count]
+                check(Array(held) == change.known, "the run knows another ledger than Redis'")
+            }
+        }
         _ = chance(20) ? model.apply(commit, nowMilliseconds: redisNow) : nil
         let reply = model.apply(commit, nowMilliseconds: redisNow)
         switch run.applied(reply, now: now) {

@@ -31,8 +31,9 @@ if stored ~= number - 1 and not (ARGV[8] == 'replay' and stored < number) then
 end
 
 -- 1. The ledger, and the counters that follow from it. Where the stored bytes are what the worker
---    knew, both sides are counted with pattern matches; otherwise byte by byte.
-local delta, ledger = {}, shard .. ':ledger'
+--    knew, both sides are counted with pattern matches; otherwise byte by byte. Nothing is written
+--    before all is checked, since Redis keeps what a script wrote before it failed.
+local delta, ledger, writes = {}, shard .. ':ledger', {}
 local changes, at, olds, news = ARGV[9], 1, {}, {}
 while at <= #changes do
     local offset, length
@@ -48,12 +49,13 @@ while at <= #changes do
         new = count_changes(old, new, delta)
         if not new then return redis.error_reply('ERR an unknown ledger byte for ' .. member) end
     end
-    if new ~= old then redis.call('SETRANGE', ledger, offset, new) end
+    if new ~= old then writes[#writes + 1] = { offset, new } end
 end
 if not count_classes(table.concat(olds), delta, -1) or
     not count_classes(table.concat(news), delta, 1) then
     return redis.error_reply('ERR an unknown ledger byte for ' .. member)
 end
+for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end
 local left
 counts, left = apply_delta(id, counts, delta)
 redis.call('HSET', shard, 'revision', number, 'counts', table.concat(counts, ','), 'crashes', 0)

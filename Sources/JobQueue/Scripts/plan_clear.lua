@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Removes the shards of an unfinished plan before it is made anew, 32 at most per call.
 --
--- ARGV: 1 campaign, 2 plan id, 3 first shard, 4 last shard, 5 shards of the new plan, 6 lease in ms.
+-- ARGV: 1 campaign, 2 plan id, 3 first shard, 4 last shard, 5 shards of the new plan (in
+--   the last call only), 6 lease in ms.
 -- Returns ok or fenced.
 local id, campaign = ARGV[1], campaign_key(ARGV[1])
 local h = redis.call('HMGET', campaign, 'plan', 'state')
@@ -13,6 +14,6 @@ for n = tonumber(ARGV[3]), tonumber(ARGV[4]) do
     redis.call('HDEL', ns .. ':open', id .. ':' .. n)
 end
 redis.call('DEL', campaign .. ':ready', campaign .. ':stats')
-redis.call('HSET', campaign, 'shards', ARGV[5])
+if ARGV[5] ~= '' then redis.call('HSET', campaign, 'shards', ARGV[5]) end
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[6]), id .. ':plan')
 return 'ok'

@@ -52,6 +52,10 @@ redis.call('SET', shard .. ':ledger', new)
 for at = 1, #reasons, 1000 do
     redis.call('HSET', shard .. ':reasons', unpack(reasons, at, math.min(at + 999, #reasons)))
 end
+if unknown > 0 then
+    redis.call('HINCRBY', campaign .. ':stats', 'reason:WorkerLost', unknown)
+    add_stat('reason:WorkerLost', unknown)
+end
 if again > 0 then redis.call('APPEND', shard .. ':unknowns', table.concat(marked)) end
 redis.call('HINCRBY', shard, 'epoch', 1)
 redis.call('HINCRBY', shard, 'crashes', 1)
