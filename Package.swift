@@ -49,7 +49,8 @@ let package = Package(
         room("Campaign", ["APNs", "Crypto", "JSON", "Base"]),
 
         // What acts.
-        room("APNsClient", ["APNs", "HTTP2", "TLS", "Transport", "EventLoop", "Telemetry", "Base"]),
+        room(
+            "APNsClient", ["APNs", "HTTP2", "TLS", "Transport", "EventLoop", "Telemetry", "Base"]),
         room(
             "APNsSimulator",
             [

@@ -33,7 +33,8 @@ package struct SipHash: Sendable {
         let whole = bytes.count & ~7
         var index = 0
         while index < whole {
-            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            let word = UInt64(
+                littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
             v3 ^= word
             round()
             round()

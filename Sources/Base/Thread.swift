@@ -17,13 +17,15 @@ package final class Thread: @unchecked Sendable {
     /// Starts a thread that runs `body`; `name` shows in `top -H` (15 characters at most).
     package init(_ name: String, _ body: @escaping @Sendable () -> Void) {
         let box = Unmanaged.passRetained(Box(name, body))
-        let status = pthread_create(&handle, nil, { context in
-            guard let context else { return nil }
-            let box = Unmanaged<Box>.fromOpaque(context).takeRetainedValue()
-            Thread.nameCurrent(box.name)
-            box.body()
-            return nil
-        }, box.toOpaque())
+        let status = pthread_create(
+            &handle, nil,
+            { context in
+                guard let context else { return nil }
+                let box = Unmanaged<Box>.fromOpaque(context).takeRetainedValue()
+                Thread.nameCurrent(box.name)
+                box.body()
+                return nil
+            }, box.toOpaque())
         precondition(status == 0, "the system refused a new thread (error \(status))")
     }
 

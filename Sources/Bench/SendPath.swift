@@ -38,7 +38,9 @@ final class SendPath: PushSource, CredentialSource {
     deinit { tokens.deallocate() }
 
     /// Runs to the end; CPU seconds of this process, wall seconds, and how many were accepted.
-    func run(port: Int, context: TLSContext, connections: Int, streams: Int) -> (
+    func run(
+        port: Int, context: TLSContext, connections: Int, streams: Int
+    ) -> (
         cpu: Double, wall: Double, accepted: Int
     ) {
         var settings = PoolSettings()
@@ -80,7 +82,8 @@ final class SendPath: PushSource, CredentialSource {
     func tokenForNewConnection(nowSeconds: Int64) -> ProviderToken? {
         source.tokenForNewConnection(at: nowSeconds)
     }
-    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken? {
+    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken?
+    {
         nil
     }
     func hold(nowSeconds: Int64) {}

@@ -21,7 +21,8 @@ private func runAudit(_ parsed: Parsed) throws -> Int32 {
     let store = try RedisOptions.store(parsed)
     let asJSON = try parsed.isOn("json")
     var code = ExitCode.success
-    let ids = try parsed.arguments.isEmpty
+    let ids =
+        try parsed.arguments.isEmpty
         ? RedisOptions.calling { try store.campaigns() } : parsed.arguments
     for id in ids {
         guard try RedisOptions.calling({ try store.report(id) }) != nil else {
@@ -47,7 +48,8 @@ private func runAudit(_ parsed: Parsed) throws -> Int32 {
                 + (audit.differences.isEmpty ? "ledger = counters\n" : "DIFFERENT\n"))
         for difference in audit.differences { Terminal.print("  \(difference)\n") }
         if audit.repaired > 0 {
-            Terminal.print("  \(audit.repaired) shards without a lease were handed to the recovery\n")
+            Terminal.print(
+                "  \(audit.repaired) shards without a lease were handed to the recovery\n")
         }
     }
     return code

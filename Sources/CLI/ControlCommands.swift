@@ -28,7 +28,8 @@ private func control(
         if let state {
             Terminal.print("\(id): \(state)\n")
         } else {
-            Terminal.complain("peal \(action.rawValue): there is no campaign \(id); peal status lists them\n")
+            Terminal.complain(
+                "peal \(action.rawValue): there is no campaign \(id); peal status lists them\n")
             code = ExitCode.found
         }
     }

@@ -30,19 +30,25 @@ struct Progress {
         var text = "\(report.id) \(report.state) "
         if isTerminal {
             let filled = Int(share * Double(Progress.width))
-            text += "[" + String(repeating: "#", count: filled)
+            text +=
+                "[" + String(repeating: "#", count: filled)
                 + String(repeating: ".", count: Progress.width - filled) + "] "
         }
-        text += "\(Int(share * 100)) % \(StatusText.grouped(ended))/\(StatusText.grouped(report.total))"
+        text +=
+            "\(Int(share * 100)) % \(StatusText.grouped(ended))/\(StatusText.grouped(report.total))"
         text += " \(StatusText.grouped(Int(rate)))/s"
-        if rate > 1, !isLast { text += " \(Progress.time(Int(Double(report.remaining) / rate))) left" }
-        return isTerminal && !isLast ? "\r\u{1B}[K\(text)" : (isTerminal ? "\r\u{1B}[K" : "") + text + "\n"
+        if rate > 1, !isLast {
+            text += " \(Progress.time(Int(Double(report.remaining) / rate))) left"
+        }
+        return isTerminal && !isLast
+            ? "\r\u{1B}[K\(text)" : (isTerminal ? "\r\u{1B}[K" : "") + text + "\n"
     }
 
     /// `75` as `1:15`, `3700` as `1:01:40`.
     static func time(_ seconds: Int) -> String {
         func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60)
-        return hours > 0 ? "\(hours):\(two(minutes)):\(two(seconds % 60))" : "\(minutes):\(two(seconds % 60))"
+        return hours > 0
+            ? "\(hours):\(two(minutes)):\(two(seconds % 60))" : "\(minutes):\(two(seconds % 60))"
     }
 }

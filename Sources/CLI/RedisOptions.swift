@@ -36,7 +36,8 @@ enum RedisOptions {
     /// A store for one command.
     static func store(_ parsed: Parsed) throws -> JobStore {
         JobStore(
-            RedisConnection(try address(parsed), name: "peal-cli"), namespace: try namespace(parsed))
+            RedisConnection(try address(parsed), name: "peal-cli"), namespace: try namespace(parsed)
+        )
     }
 
     /// Runs `body` and turns trouble with Redis into one line and its exit code.

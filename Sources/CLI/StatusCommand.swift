@@ -34,7 +34,8 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
     var progress = Progress(isTerminal: Terminal.isInteractive)
     var isFirst = true
     while true {
-        let ids = try parsed.arguments.isEmpty
+        let ids =
+            try parsed.arguments.isEmpty
             ? RedisOptions.calling { try store.campaigns() } : parsed.arguments
         var reports: [CampaignReport] = []
         for id in ids {
@@ -45,9 +46,13 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
             reports.append(report)
         }
         if !watches {
-            if reports.isEmpty && !asJSON { Terminal.print("no campaigns yet; peal enqueue FILE\n") }
+            if reports.isEmpty && !asJSON {
+                Terminal.print("no campaigns yet; peal enqueue FILE\n")
+            }
             for report in reports {
-                Terminal.print(asJSON ? StatusText.json(report, rate: nil).text + "\n" : StatusText.full(report))
+                Terminal.print(
+                    asJSON
+                        ? StatusText.json(report, rate: nil).text + "\n" : StatusText.full(report))
             }
             return ExitCode.success
         }
@@ -55,7 +60,8 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
         for report in reports {
             let rate = progress.rate(report, now)
             Terminal.print(
-                asJSON ? StatusText.json(report, rate: rate).text + "\n"
+                asJSON
+                    ? StatusText.json(report, rate: rate).text + "\n"
                     : progress.line(report, rate, isLast: StatusText.isEnded(report)))
         }
         if !reports.isEmpty, reports.allSatisfy(StatusText.isEnded) {
@@ -103,7 +109,9 @@ enum StatusText {
         text += row("total", report.total)
         let reasons = report.reasons.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         if !reasons.isEmpty {
-            text += "  reasons: " + reasons.map { "\($0.key) \($0.value)" }.joined(separator: ", ") + "\n"
+            text +=
+                "  reasons: " + reasons.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+                + "\n"
         }
         let retries = report.counters["retries"] ?? 0
         if retries > 0 { text += "  retries: \(retries)\n" }

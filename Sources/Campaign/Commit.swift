@@ -98,8 +98,10 @@ package enum DueRecords {
         bytes.withUnsafeBytes { raw in
             var at = 0
             while at + 12 <= raw.count {
-                let index = UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self))
-                let time = Int64(littleEndian: raw.loadUnaligned(fromByteOffset: at + 4, as: Int64.self))
+                let index = UInt32(
+                    littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self))
+                let time = Int64(
+                    littleEndian: raw.loadUnaligned(fromByteOffset: at + 4, as: Int64.self))
                 result[Int(index)] = time
                 at += 12
             }
@@ -114,7 +116,9 @@ package enum DueRecords {
             var at = 0
             while at + 4 <= raw.count {
                 result.insert(
-                    Int(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self))))
+                    Int(
+                        UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self))
+                    ))
                 at += 4
             }
         }

@@ -133,7 +133,8 @@ package struct ShardRun {
 
     /// The next recipient to send, or nil when no usable mark is there.
     package mutating func nextToSend(now: Instant) -> Int? {
-        guard !isStopping, now - confirmedAt < ShardRun.markLifetime, let index = confirmed.removeFirst()
+        guard !isStopping, now - confirmedAt < ShardRun.markLifetime,
+            let index = confirmed.removeFirst()
         else { return nil }
         onWire += 1
         return index
@@ -180,14 +181,20 @@ package struct ShardRun {
             count("unanswered")
             let again = policy.resendsUnknown && unknownSpent.insert(index).inserted
             if again {
-                withUnsafeBytes(of: UInt32(index).littleEndian) { next.unknowns.append(contentsOf: $0) }
+                withUnsafeBytes(of: UInt32(index).littleEndian) {
+                    next.unknowns.append(contentsOf: $0)
+                }
             }
             postpone(index, again ? delay : nil, otherwise: LedgerByte.unknown, reason, now)
         case .held(let reason):
             count("reason:\(reason)")
             let byte = LedgerByte.unmarked(ledger[index])
             settle(index, byte)
-            if byte == LedgerByte.untouched { held.append(index) } else { deferAgain(index, 5000, now) }
+            if byte == LedgerByte.untouched {
+                held.append(index)
+            } else {
+                deferAgain(index, 5000, now)
+            }
         }
     }
 
@@ -225,7 +232,11 @@ package struct ShardRun {
         refusals[index] = nil
         let byte = LedgerByte.unmarked(ledger[index])
         settle(index, byte)
-        if byte == LedgerByte.untouched { returned.append(index) } else { deferAgain(index, 1000, now) }
+        if byte == LedgerByte.untouched {
+            returned.append(index)
+        } else {
+            deferAgain(index, 1000, now)
+        }
     }
 
     private mutating func settle(_ index: Int, _ byte: UInt8) {

@@ -187,7 +187,9 @@ extension ShardRun {
         if isStopping { return .release }
         guard returned.isEmpty, held.isEmpty, cursor >= ledger.count, let first = retries.first
         else { return .goOn }
-        guard first.time > redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds else { return .goOn }
+        guard first.time > redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds else {
+            return .goOn
+        }
         return .park(
             untilMilliseconds: min(first.time, policy.deadlineMilliseconds ?? first.time))
     }

@@ -10,7 +10,9 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         bytes.withUnsafeBytes { raw in
-            guard let base = raw.baseAddress else { preconditionFailure("a socket address has bytes") }
+            guard let base = raw.baseAddress else {
+                preconditionFailure("a socket address has bytes")
+            }
             return body(base.assumingMemoryBound(to: sockaddr.self), socklen_t(raw.count))
         }
     }
@@ -41,7 +43,8 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
                     decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
                 let isIPv6 = current.pointee.ai_family == AF_INET6
                 let address = SocketAddress(
-                    bytes: Array(raw), description: isIPv6 ? "[\(name)]:\(port)" : "\(name):\(port)",
+                    bytes: Array(raw),
+                    description: isIPv6 ? "[\(name)]:\(port)" : "\(name):\(port)",
                     isIPv6: isIPv6)
                 if !addresses.contains(address) { addresses.append(address) }
             }
@@ -107,7 +110,8 @@ package enum Socket {
     package static func limitUnsent(_ descriptor: Int32, bytes: Int) {
         var value = Int32(clamping: bytes)
         setsockopt(
-            descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &value, socklen_t(MemoryLayout<Int32>.size))
+            descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &value,
+            socklen_t(MemoryLayout<Int32>.size))
     }
 
     /// Reads what is there, up to `limit` bytes. Returns 0 at the end of the stream, nil when nothing is there.
@@ -125,7 +129,8 @@ package enum Socket {
     }
 
     /// Sends as much as the system takes; true when the queue is empty.
-    package static func send(_ descriptor: Int32, from queue: ByteQueue) throws(SystemError) -> Bool {
+    package static func send(_ descriptor: Int32, from queue: ByteQueue) throws(SystemError) -> Bool
+    {
         while !queue.isEmpty {
             let bytes = queue.readable
             let count = Glibc.send(

@@ -198,7 +198,8 @@ package final class HTTP2Client {
         case NGHTTP2_GOAWAY.rawValue:
             isDraining = true
             let goAway = frame.pointee.goaway
-            let debug = UnsafeBufferPointer(start: goAway.opaque_data, count: goAway.opaque_data_len)
+            let debug = UnsafeBufferPointer(
+                start: goAway.opaque_data, count: goAway.opaque_data_len)
             events.append(
                 .goAway(
                     lastStream: goAway.last_stream_id, code: goAway.error_code,
@@ -215,7 +216,9 @@ private func owner(_ context: UnsafeMutableRawPointer?) -> HTTP2Client? {
     context.map { Unmanaged<HTTP2Client>.fromOpaque($0).takeUnretainedValue() }
 }
 
-private func slot(_ session: OpaquePointer?, _ stream: Int32) -> UnsafeMutablePointer<HTTP2Client.Slot>? {
+private func slot(
+    _ session: OpaquePointer?, _ stream: Int32
+) -> UnsafeMutablePointer<HTTP2Client.Slot>? {
     nghttp2_session_get_stream_user_data(session, stream)?
         .assumingMemoryBound(to: HTTP2Client.Slot.self)
 }
@@ -269,7 +272,8 @@ private let clientBody: nghttp2_data_source_read_callback = {
     let left = slot.pointee.body.count - slot.pointee.sent
     let count = min(left, length)
     if count > 0, let start = slot.pointee.body.baseAddress {
-        UnsafeMutableRawPointer(buffer).copyMemory(from: start + slot.pointee.sent, byteCount: count)
+        UnsafeMutableRawPointer(buffer).copyMemory(
+            from: start + slot.pointee.sent, byteCount: count)
     }
     slot.pointee.sent += count
     if count == left { flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }

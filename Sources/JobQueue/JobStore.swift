@@ -93,7 +93,8 @@ package final class JobStore {
         let reply = try run(
             Scripts.claim, [worker, nonce, String(JobStore.leaseMilliseconds), list])
         guard let items = reply.array, items.count == 9, items[0].string == "shard",
-            let campaign = items[1].string, let shard = items[2].integer, let plan = items[3].string,
+            let campaign = items[1].string, let shard = items[2].integer,
+            let plan = items[3].string,
             let epoch = items[4].integer
         else { return nil }
         return ClaimedShard(
@@ -117,7 +118,8 @@ package final class JobStore {
     }
 
     /// Applies commits in one round trip. A transient error stands for all of them: repeat.
-    package func commit(_ commits: [Commit]) throws(RedisError) -> [Result<CommitReply, RedisError>] {
+    package func commit(_ commits: [Commit]) throws(RedisError) -> [Result<CommitReply, RedisError>]
+    {
         let calls = commits.map { (Scripts.commit, [bytes(namespace)], arguments(of: $0)) }
         let replies = try redis.run(calls)
         return replies.map { reply in
@@ -159,7 +161,9 @@ package final class JobStore {
         arguments += [
             bytes(String(commit.reasons.count * 2)), bytes(String(commit.deactivations.count)),
         ]
-        for reason in commit.reasons { arguments += [bytes(String(reason.index)), bytes(reason.text)] }
+        for reason in commit.reasons {
+            arguments += [bytes(String(reason.index)), bytes(reason.text)]
+        }
         return arguments + commit.deactivations + commit.quarantined
     }
 }

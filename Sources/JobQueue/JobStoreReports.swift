@@ -86,7 +86,8 @@ extension JobStore {
             let items = (reply.array ?? []).compactMap(\.string)
             guard items.count >= 2 else { continue }
             audit.shards += 1
-            audit.recipients += items[0].split(separator: ",").prefix(11).compactMap { Int($0) }.reduce(0, +)
+            audit.recipients += items[0].split(separator: ",").prefix(11).compactMap { Int($0) }
+                .reduce(0, +)
             if items[0] != items[1] {
                 audit.differences.append(
                     "shard \(shard): the ledger gives \(items[0]), the counters say \(items[1])")

@@ -6,7 +6,9 @@ package struct RedisAddress: Sendable, Equatable, CustomStringConvertible {
     package var password: String?
     package var database: Int
 
-    package init(host: String, port: Int, user: String? = nil, password: String? = nil, database: Int = 0) {
+    package init(
+        host: String, port: Int, user: String? = nil, password: String? = nil, database: Int = 0
+    ) {
         self.host = host
         self.port = port
         self.user = user

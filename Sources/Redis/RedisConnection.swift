@@ -190,11 +190,15 @@ package final class RedisConnection {
             if case .error(let text) = reply { throw RedisError(.refused, text) }
         }
         let info = replies.last?.string ?? ""
-        guard let line = info.split(whereSeparator: \.isNewline).first(where: { $0.hasPrefix("redis_version:") }),
+        guard
+            let line = info.split(whereSeparator: \.isNewline).first(where: {
+                $0.hasPrefix("redis_version:")
+            }),
             let major = Int(line.dropFirst("redis_version:".count).prefix { $0 != "." }), major >= 7
         else {
             throw RedisError(
-                .unsuitable, "Redis at \(address) is older than 7.0, which Peal needs for its scripts")
+                .unsuitable,
+                "Redis at \(address) is older than 7.0, which Peal needs for its scripts")
         }
     }
 

@@ -110,7 +110,8 @@ package final class TLSConnection {
             SSL_get0_alpn_selected(ssl, &name, &length)
             guard length == 2, let name, name[0] == 0x68, name[1] == 0x32 else {
                 throw TLSError(
-                    .handshake, "the server does not offer HTTP/2 (ALPN h2): is it an APNs address?")
+                    .handshake, "the server does not offer HTTP/2 (ALPN h2): is it an APNs address?"
+                )
             }
             isEstablished = true
             return
@@ -119,7 +120,9 @@ package final class TLSConnection {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return
         default:
             let verdict = SSL_get_verify_result(ssl)
-            if !context.isServer, verdict != X509_V_OK, let text = X509_verify_cert_error_string(verdict) {
+            if !context.isServer, verdict != X509_V_OK,
+                let text = X509_verify_cert_error_string(verdict)
+            {
                 ERR_clear_error()
                 throw TLSError(
                     .certificate,

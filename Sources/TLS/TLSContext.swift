@@ -2,7 +2,9 @@ internal import COpenSSL
 
 /// What went wrong in TLS: where, OpenSSL's words, and for a refused certificate the reason.
 package struct TLSError: Error, CustomStringConvertible, Sendable {
-    package enum Code: Sendable, Equatable { case configuration, certificate, handshake, broken, closed }
+    package enum Code: Sendable, Equatable {
+        case configuration, certificate, handshake, broken, closed
+    }
     package let code: Code
     package let description: String
 
@@ -18,7 +20,8 @@ package struct TLSError: Error, CustomStringConvertible, Sendable {
         ERR_clear_error()
         guard number != 0 else { return TLSError(code, action) }
         ERR_error_string_n(number, &buffer, buffer.count)
-        let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let text = String(
+            decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let reason = text.split(separator: ":").last.map(String.init) ?? text
         return TLSError(code, "\(action): \(reason)")
     }
@@ -69,7 +72,8 @@ package final class TLSContext: @unchecked Sendable {
         protocols = TLSContext.wireForm(["h2"])
         _ = peal_ctx_set_minimum_tls12(context)
         guard SSL_CTX_use_certificate_chain_file(context, serverCertificate) == 1 else {
-            throw TLSError.taken(.configuration, "the certificate \(serverCertificate) cannot be used")
+            throw TLSError.taken(
+                .configuration, "the certificate \(serverCertificate) cannot be used")
         }
         guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
             throw TLSError.taken(.configuration, "the private key \(key) cannot be used")

@@ -121,15 +121,21 @@ package final class SecureSocket: EventHandler {
 
     private func read() {
         do {
-            guard let count = try Socket.receive(descriptor, into: tls.received, limit: SecureSocket.readLimit)
+            guard
+                let count = try Socket.receive(
+                    descriptor, into: tls.received, limit: SecureSocket.readLimit)
             else { return }
             let ended = count == 0
             advance()
             guard !isClosed, ended || tls.peerClosed else { return }
             if tls.isEstablished {
-                finish(tls.peerClosed ? nil : .broken("the peer closed the connection without a word"))
+                finish(
+                    tls.peerClosed ? nil : .broken("the peer closed the connection without a word"))
             } else {
-                fail(.tls(TLSError(.closed, "the peer closed the connection during the TLS handshake")))
+                fail(
+                    .tls(
+                        TLSError(.closed, "the peer closed the connection during the TLS handshake")
+                    ))
             }
         } catch {
             fail(tls.isEstablished ? .broken(error.description) : .connect(error.description))

@@ -80,7 +80,8 @@ final class AppLane: PushSource, CredentialSource {
     func markTarget(of active: ActiveRun, settings: WorkerSettings) -> Int {
         let runs = queues.first { $0.campaign === active.campaign }?.runs.count ?? 1
         // Without a limit the most is wanted.
-        let perConnection = settings.ratePerConnection > 0 ? Double(settings.ratePerConnection) : 1e6
+        let perConnection =
+            settings.ratePerConnection > 0 ? Double(settings.ratePerConnection) : 1e6
         let share = perConnection * Double(settings.connections) / Double(max(1, queues.count))
         return MarkTarget.marks(ratePerSecond: share / Double(max(1, runs)), latencySeconds: p99)
     }
@@ -132,7 +133,8 @@ final class AppLane: PushSource, CredentialSource {
         tokens?.tokenForNewConnection(at: nowSeconds)
     }
 
-    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken? {
+    func replacement(for held: ProviderToken, changedAt: Int64, nowSeconds: Int64) -> ProviderToken?
+    {
         tokens?.replacement(for: held, changedAt: changedAt, at: nowSeconds)
     }
 

@@ -119,7 +119,9 @@ struct AudienceReader {
         while start < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             let found = rest.firstIndex(of: 10)
-            guard let length = found ?? (atEnd || rest.count > AudienceReader.lineLimit ? rest.count : nil)
+            guard
+                let length = found
+                    ?? (atEnd || rest.count > AudienceReader.lineLimit ? rest.count : nil)
             else { break }
             var line = UnsafeRawBufferPointer(rebasing: rest[..<length])
             while let last = line.last, last == 13 || last == 32 || last == 9 {

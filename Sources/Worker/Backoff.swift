@@ -49,7 +49,10 @@ struct Backoff {
         case .again(let count, let seconds)?:
             log.warning(
                 "redis_trouble", "still: \(error)",
-                [("task", .text(task)), ("failures", .number(count)), ("seconds", .number(seconds))])
+                [
+                    ("task", .text(task)), ("failures", .number(count)),
+                    ("seconds", .number(seconds)),
+                ])
         case nil: break
         }
         let limit = Backoff.limit(failures: failures)

@@ -37,7 +37,9 @@ final class Intake: Sendable {
                     () throws(RedisError) in
                     try store.redis.connect()
                     let now = Instant.now()
-                    if store.redis.generation != generation || now - lookedAt > Intake.ownListInterval {
+                    if store.redis.generation != generation
+                        || now - lookedAt > Intake.ownListInterval
+                    {
                         // Known as alive before anything is taken, so that nobody takes it away.
                         _ = try store.heartbeat(worker: self.shared.id, fields: [:], holds: [])
                         for job in try store.takenJobs(worker: self.shared.id) {
@@ -77,7 +79,8 @@ final class Intake: Sendable {
             worker: shared.id, raw: raw, id: job.id, digest: digest, fields: fields)
         switch result {
         case .accepted:
-            shared.log.info("job_accepted", "a campaign waits for its plan", [("campaign", .text(job.id))])
+            shared.log.info(
+                "job_accepted", "a campaign waits for its plan", [("campaign", .text(job.id))])
             registered()
         case .duplicate:
             shared.log.info(

@@ -139,14 +139,17 @@ final class Planner: Sendable {
         }
         let (total, open) = (builder.total, filled.count)
         guard total > 0 else {
-            throw AudienceError(path: "$.audience", message: "the audience became empty while it was read")
+            throw AudienceError(
+                path: "$.audience", message: "the audience became empty while it was read")
         }
         try patiently(&backoff) { try store.finishPlan(plan, openShards: open, total: total) }
         return total
     }
 
     /// Repeats a step while Redis is in trouble; a stop ends it.
-    private func patiently<Value>(_ backoff: inout Backoff, _ body: () throws -> Value) throws -> Value {
+    private func patiently<Value>(
+        _ backoff: inout Backoff, _ body: () throws -> Value
+    ) throws -> Value {
         while true {
             do {
                 let value = try body()
@@ -167,7 +170,8 @@ final class Planner: Sendable {
             job: plan.job, id: plan.campaign,
             faults: [JobFault(path: error.path, message: error.message)], worker: shared.id)
         shared.log.error(
-            "campaign_failed", "\(error.path): \(error.message)", [("campaign", .text(plan.campaign))])
+            "campaign_failed", "\(error.path): \(error.message)",
+            [("campaign", .text(plan.campaign))])
         _ = try? patiently(&backoff) {
             try store.failPlan(plan, reason: "\(error.path): \(error.message)", letter: letter)
         }

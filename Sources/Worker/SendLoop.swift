@@ -114,7 +114,8 @@ final class SendLoop: @unchecked Sendable {
     private func commit(_ number: Int, _ active: ActiveRun, _ now: Instant) {
         let target = active.lane.markTarget(of: active, settings: shared.settings)
         guard active.run.isCommitDue(now: now, target: target) else { return }
-        exchange?.requests.add(.commit(run: number, active.run.makeCommit(now: now, target: target)))
+        exchange?.requests.add(
+            .commit(run: number, active.run.makeCommit(now: now, target: target)))
     }
 
     // MARK: Claims
@@ -191,11 +192,15 @@ final class SendLoop: @unchecked Sendable {
         case .goOn:
             if reply.campaignState == "running" { active.campaign.isPausing = false }
         case .finished: forget(number, active)
-        case .fenced: drop(number, active, "Redis says that the claim is not this worker's any more")
+        case .fenced:
+            drop(number, active, "Redis says that the claim is not this worker's any more")
         case .replay:
             shared.log.warning(
                 "redis_rolled_back", "Redis lost confirmed commits; the shard is written again",
-                [("campaign", .text(active.campaign.id)), ("shard", .number(active.run.fence.shard))])
+                [
+                    ("campaign", .text(active.campaign.id)),
+                    ("shard", .number(active.run.fence.shard)),
+                ])
             if let commit = active.run.commitToRepeat {
                 exchange?.requests.add(.commit(run: number, commit))
             }
@@ -229,9 +234,10 @@ final class SendLoop: @unchecked Sendable {
         guard let profile = shared.apps[app] else { return nil }
         let lane = AppLane(
             app: app, profile: profile, shared: shared, context: context, loop: loop,
-            seed: random.next()) { [unowned self] number, index, outcome, latency in
-                ended(number, index, outcome, latency)
-            }
+            seed: random.next()
+        ) { [unowned self] number, index, outcome, latency in
+            ended(number, index, outcome, latency)
+        }
         lanes[app] = lane
         lane.pool.start()
         return lane

@@ -86,14 +86,17 @@ package final class Worker {
                         "\(error); gave up after \(settings.startSeconds) s, check --redis")
                     return .unreachable
                 }
-                if Signals.wait(for: [Signals.terminate, Signals.interrupt], nanoseconds: pause) != nil {
+                if Signals.wait(for: [Signals.terminate, Signals.interrupt], nanoseconds: pause)
+                    != nil
+                {
                     return .drained
                 }
             }
         }
     }
 
-    private func run(_ shared: WorkerShared, _ loop: EventLoop, _ context: TLSContext) -> WorkerEnd {
+    private func run(_ shared: WorkerShared, _ loop: EventLoop, _ context: TLSContext) -> WorkerEnd
+    {
         var random = SystemRandomNumberGenerator()
         let sender = SendLoop(shared, loop: loop, context: context, seed: random.next())
         let exchange = ShardExchange(shared) { answers in loop.submit { sender.handle(answers) } }
@@ -144,11 +147,13 @@ package final class Worker {
         var quiet = 0
         while !shared.isStopping {
             let pause = Nanoseconds.milliseconds(settings.once ? 100 : 500)
-            if Signals.wait(for: [Signals.terminate, Signals.interrupt], nanoseconds: pause) != nil {
+            if Signals.wait(for: [Signals.terminate, Signals.interrupt], nanoseconds: pause) != nil
+            {
                 return
             }
             guard settings.once else { continue }
-            let isQuiet = sender.status.withLock { $0.runs == 0 } && (try? store.idle())?.isIdle == true
+            let isQuiet =
+                sender.status.withLock { $0.runs == 0 } && (try? store.idle())?.isIdle == true
                 && (try? store.takenJobs(worker: id))?.isEmpty == true
             quiet = isQuiet ? quiet + 1 : 0
             if quiet >= 3 { return }
@@ -162,7 +167,8 @@ package final class Worker {
         var looks = 0
         while Instant.now() < limit {
             if Signals.wait(
-                for: [Signals.terminate, Signals.interrupt], nanoseconds: Nanoseconds.milliseconds(60))
+                for: [Signals.terminate, Signals.interrupt],
+                nanoseconds: Nanoseconds.milliseconds(60))
                 != nil
             {
                 return false

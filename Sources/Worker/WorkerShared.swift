@@ -53,7 +53,9 @@ final class WorkerShared: Sendable {
     /// Reads and checks a job, also against this worker's apps.
     ///
     /// - Parameter isAccepted: it was checked before, so that a deadline may have passed since.
-    func read(_ raw: [UInt8], isAccepted: Bool = false) -> Result<(job: Job, digest: String), JobFaults> {
+    func read(
+        _ raw: [UInt8], isAccepted: Bool = false
+    ) -> Result<(job: Job, digest: String), JobFaults> {
         let now = isAccepted ? 0 : WallClock.milliseconds()
         do throws(JobFaults) {
             let job = try Job.parse(raw, now: now)

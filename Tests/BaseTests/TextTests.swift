@@ -35,7 +35,8 @@ struct TextTests {
         #expect(WallClock.rfc3339(milliseconds: 1_796_000_000_123) == "2026-11-30T00:53:20.123Z")
         for milliseconds: Int64 in [0, 951_782_400_000, 1_796_000_000_123, 4_102_444_799_999] {
             #expect(
-                WallClock.parseRFC3339(WallClock.rfc3339(milliseconds: milliseconds)) == milliseconds)
+                WallClock.parseRFC3339(WallClock.rfc3339(milliseconds: milliseconds))
+                    == milliseconds)
         }
         #expect(WallClock.parseRFC3339("1970-01-01T01:00:00+01:00") == 0)
         #expect(WallClock.parseRFC3339("2026-02-30T00:00:00Z") == nil)

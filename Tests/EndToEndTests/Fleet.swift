@@ -50,7 +50,9 @@ final class Fleet {
     }
 
     /// Runs another command of the program to its end.
-    func peal(_ arguments: [String]) async throws -> (end: ChildProcess.End, output: String, errors: String) {
+    func peal(
+        _ arguments: [String]
+    ) async throws -> (end: ChildProcess.End, output: String, errors: String) {
         try await ChildProcess.run(
             try ChildProcess.pealProgram(), arguments, environment: ["PEAL_REDIS": redis.url])
     }
@@ -66,14 +68,16 @@ final class Fleet {
     }
 
     /// Puts `count` tokens into a list and a job for them onto the intake list, as a backend does.
-    func enqueue(_ campaign: String, _ count: Int, _ fields: String = "", extra: [String] = []) throws {
+    func enqueue(
+        _ campaign: String, _ count: Int, _ fields: String = "", extra: [String] = []
+    ) throws {
         let connection = redis.connection()
         let tokens = (0..<count).map { Fleet.token(campaign, $0) } + extra
         var start = 0
         while start < tokens.count {
             let part = tokens[start..<min(start + 5000, tokens.count)]
             try connection.command(
-                ([ "RPUSH", "audience:\(campaign)"] + part).map { Array($0.utf8) })
+                (["RPUSH", "audience:\(campaign)"] + part).map { Array($0.utf8) })
             start += 5000
         }
         try connection.command(
@@ -93,7 +97,9 @@ final class Fleet {
 
     /// Counters of a campaign, straight from Redis.
     func counters(_ campaign: String) throws -> [String: Int] {
-        try redis.command("HGETALL", "peal:campaign:\(campaign):stats").fields.compactMapValues { Int($0) }
+        try redis.command("HGETALL", "peal:campaign:\(campaign):stats").fields.compactMapValues {
+            Int($0)
+        }
     }
 
     func state(_ campaign: String) throws -> String? {

@@ -5,7 +5,8 @@ import Testing
 
 @Suite("In trouble")
 struct TroubleTests {
-    @Test("jobs that cannot run become dead letters with all their faults, and the next one goes out")
+    @Test(
+        "jobs that cannot run become dead letters with all their faults, and the next one goes out")
     func deadLetters() async throws {
         let fleet = try await Fleet()
         let good = #""audience": {"tokens": ["abcd"]}, "payload": {"aps": {"alert": "a"}}"#

@@ -88,8 +88,9 @@ package final class RedisServer: Sendable {
             guard process.isRunning else {
                 throw TestKitError("redis-server ended: \(process.output.suffix(500))")
             }
-            let info = (try? connection.command("INFO", "server"))?.string ?? ""
-            guard info.contains("process_id:") else { return false }
+            // PING and INFO are answered while the data is still being loaded.
+            let info = (try? connection.command("INFO"))?.string ?? ""
+            guard info.contains("process_id:"), info.contains("loading:0") else { return false }
             guard info.split(whereSeparator: \.isNewline).contains(where: { $0 == mark })
             else { throw TestKitError("port \(port) is taken") }
             return true

@@ -10,8 +10,8 @@ local shard = shard_key(id, n)
 local h = redis.call('HMGET', shard, 'counts', 'state')
 if not h[1] then return {} end
 local counts = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-local readable = count_classes(redis.call('GET', shard .. ':ledger') or '', counts, 1)
-local answer = { table.concat(counts, ',') .. (readable and '' or ',unreadable bytes'), h[1] }
+local unreadable = count_classes(redis.call('GET', shard .. ':ledger') or '', counts, 1)
+local answer = { table.concat(counts, ',') .. (unreadable > 0 and ',unreadable=' .. unreadable or ''), h[1] }
 if h[2] == 'running' and not redis.call('ZSCORE', ns .. ':leases', id .. ':' .. n) then
     redis.call('ZADD', ns .. ':leases', now - 1, id .. ':' .. n)
     answer[3] = 'repaired'

@@ -51,8 +51,7 @@ while at <= #changes do
     end
     if new ~= old then writes[#writes + 1] = { offset, new } end
 end
-if not count_classes(table.concat(olds), delta, -1) or
-    not count_classes(table.concat(news), delta, 1) then
+if count_classes(table.concat(olds), delta, -1) + count_classes(table.concat(news), delta, 1) > 0 then
     return redis.error_reply('ERR an unknown ledger byte for ' .. member)
 end
 for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end

@@ -69,18 +69,18 @@ local function count_changes(old, new, delta)
     return new
 end
 
--- Adds `sign` times the number of bytes of each class to `delta`; false when a byte has no class.
+-- Adds `sign` times the number of bytes of each class to `delta`; returns how many have no class.
 local patterns = { '%.', '[>A-I]', '[1-9]', 'a', 'g', 'q', 'r', 's', 'x', 'c', 'u' }
 local order = { 4, 2, 1, 3, 5, 6, 7, 8, 9, 10, 11 }
 local function count_classes(bytes, delta, sign)
     local left = #bytes
     for _, index in ipairs(order) do
-        if left == 0 then return true end
+        if left == 0 then return 0 end
         local _, found = string.gsub(bytes, patterns[index], '')
         if found > 0 then delta[index] = (delta[index] or 0) + sign * found end
         left = left - found
     end
-    return left == 0
+    return left
 end
 
 -- Adds a number to a field of the statistics: all time, per 10 s (kept 2 h), per minute (7 days).
