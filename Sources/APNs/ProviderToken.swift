@@ -52,7 +52,8 @@ package struct ProviderCredential: Sendable {
             }
     }
 
-    /// Signs a token (RFC 7515, ES256 of RFC 7518; "Establishing a token-based connection to APNs").
+    /// Signs a token (RFC 7515, ES256 of RFC 7518; "Establishing a token-based connection to
+    /// APNs").
     ///
     /// - Parameter now: seconds since the UNIX epoch, the token's `iat`.
     /// - Returns: the signed token.
@@ -83,7 +84,8 @@ package struct ProviderCredential: Sendable {
 package enum ProviderTokenPolicy {
     /// An open connection changes its token at this age: 50 minutes.
     package static let refreshAge: Int64 = 50 * 60
-    /// A new connection takes a token only below this age, so that it need not change soon: 30 minutes.
+    /// A new connection takes a token only below this age, so that it need not change soon: 30
+    /// minutes.
     package static let adoptionAge: Int64 = 30 * 60
     /// The least time between two changes on one connection and between two signatures: 20 minutes.
     package static let changeInterval: Int64 = 20 * 60
@@ -136,9 +138,11 @@ package struct ProviderTokenSource: Sendable {
         return token == held ? nil : token
     }
 
-    /// The token to go on with after APNs refused `refused` (403 `ExpiredProviderToken` and the like).
+    /// The token to go on with after APNs refused `refused` (403 `ExpiredProviderToken` and the
+    /// like).
     ///
-    /// Nil when the newest token is the refused one and younger than 20 minutes: signing again would
+    /// Nil when the newest token is the refused one and younger than 20 minutes: signing again
+    /// would
     /// not help, the clock or the key is wrong.
     package mutating func tokenAfterRefusal(
         of refused: ProviderToken, at now: Int64

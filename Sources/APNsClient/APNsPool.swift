@@ -40,7 +40,8 @@ package final class APNsPool: ConnectionOwner {
 
     /// A pool that opens nothing before `start`.
     ///
-    /// Its owner keeps `source` and `credential` alive. `name` is the app's in log lines, and `seed`
+    /// Its owner keeps `source` and `credential` alive. `name` is the app's in log lines, and
+    /// `seed`
     /// decides jitter and the order of addresses.
     package init(
         name: String, host: String, port: Int, context: TLSContext, loop: EventLoop,

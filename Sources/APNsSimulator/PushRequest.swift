@@ -22,7 +22,8 @@ package struct PushRequest {
         self.bodyCount = bodyCount
     }
 
-    /// Notes a header field by the places of its name and value; unknown ones are ignored, as APNs does.
+    /// Notes a header field by the places of its name and value; unknown ones are ignored, as
+    /// APNs does.
     package mutating func note(name: Range<Int>, value: Range<Int>) {
         var repeated = false
         func take(_ value: Range<Int>, into place: inout Range<Int>?) {

@@ -43,7 +43,8 @@ package final class Simulator: Sendable {
         }
     }
 
-    /// Answers what is waiting, says GOAWAY to all, and ends the threads; the record is complete then.
+    /// Answers what is waiting, says GOAWAY to all, and ends the threads; the record is complete
+    /// then.
     ///
     /// A simulator that is dropped stops too.
     package func stop() {

@@ -6,7 +6,8 @@ internal import Glibc
 ///
 /// 1. `ca.pem`, `server.pem`, `server-key.pem`: an authority for clients to trust, and the server's
 ///    certificate for localhost, 127.0.0.1 and ::1 with its key.
-/// 2. `AuthKey_<key id>.p8` and `AuthKey_<key id>.pub.pem`: a provider key for senders and its public half.
+/// 2. `AuthKey_<key id>.p8` and `AuthKey_<key id>.pub.pem`: a provider key for senders and its
+/// public half.
 package struct TestFiles: Sendable {
     package let authority: String
     package let certificate: String

@@ -20,7 +20,8 @@ package enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Decodes the URL alphabet and, leniently, the standard one, padded or not; nil for anything else.
+    /// Decodes the URL alphabet and, leniently, the standard one, padded or not; nil for anything
+    /// else.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits: UInt32 = 0

@@ -4,7 +4,8 @@ internal import Glibc
 
 /// A first-in, first-out queue of bytes in one contiguous block of memory.
 ///
-/// Sockets, TLS and HTTP/2 hand bytes to each other through it without copying into arrays. It grows
+/// Sockets, TLS and HTTP/2 hand bytes to each other through it without copying into arrays. It
+/// grows
 /// by doubling and gives a large block back when it is empty. Confined to one thread.
 package final class ByteQueue {
     /// An empty queue keeps at most this many bytes of memory.

@@ -25,7 +25,8 @@ package enum Hex {
         return index
     }
 
-    /// The bytes of hexadecimal text of either case, or nil when it is empty, odd or holds another character.
+    /// The bytes of hexadecimal text of either case, or nil when it is empty, odd or holds
+    /// another character.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count > 0, text.count % 2 == 0 else { return nil }
         var bytes: [UInt8] = []

@@ -47,7 +47,9 @@ package final class Thread: @unchecked Sendable {
         }
     }
 
-    /// Puts the calling thread to sleep. For threads that may block, never for a loop thread.
+    /// Puts the calling thread to sleep.
+    ///
+    /// For threads that may block, never for a loop thread.
     package static func sleep(nanoseconds: Int64) {
         guard nanoseconds > 0 else { return }
         var wanted = timespec(

@@ -7,7 +7,9 @@ internal import TLS
 internal import Telemetry
 
 /// Sends a number of notifications through a pool as fast as it goes: the send path alone, without
-/// Redis and ledger. Distinct tokens, a real provider token, the headers of a campaign.
+/// Redis and ledger.
+///
+/// Distinct tokens, a real provider token, the headers of a campaign.
 final class SendPath: PushSource, CredentialSource {
     private let loop: EventLoop
     private let template: PushTemplate
@@ -18,7 +20,7 @@ final class SendPath: PushSource, CredentialSource {
     private var accepted = 0
     private var source: ProviderTokenSource
 
-    /// - Parameter payloadBytes: length of the body.
+    /// - `payloadBytes`: length of the body.
     init(loop: EventLoop, count: Int, payloadBytes: Int, credential: ProviderCredential) {
         self.loop = loop
         self.count = count

@@ -19,7 +19,9 @@ package struct Fence: Sendable, Hashable {
     }
 }
 
-/// What one call of the commit script carries. A commit is repeated unchanged until it is answered.
+/// What one call of the commit script carries.
+///
+/// A commit is repeated unchanged until it is answered.
 package struct Commit: Sendable {
     package enum Finish: Sendable, Equatable {
         case goOn
@@ -86,7 +88,9 @@ package struct CommitReply: Sendable {
 }
 
 /// When deferred recipients may be sent again, as a shard keeps it in Redis: records of a 32-bit
-/// index and a 64-bit time (Redis' clock, ms), little-endian. A later record of an index holds.
+/// index and a 64-bit time (Redis' clock, ms), little-endian.
+///
+/// A later record of an index holds.
 package enum DueRecords {
     package static func append(_ index: Int, _ milliseconds: Int64, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: UInt32(index).littleEndian) { bytes.append(contentsOf: $0) }

@@ -23,7 +23,8 @@ package enum RecipientClass: String, CaseIterable, Sendable {
 /// | `>` | in flight for the first time: marked before it is sent |
 /// | `1` to `9` | deferred after that many charged tries |
 /// | `A` to `I` | in flight again, after 1 to 9 charged tries |
-/// | `a g q r s x c u` | accepted, gone, quarantined, rejected, skipped, expired, cancelled, unknown |
+/// | `a g q r` | accepted, gone, quarantined, rejected |
+/// | `s x c u` | skipped, expired, cancelled, unknown |
 package enum LedgerByte {
     package static let untouched = UInt8(ascii: ".")
     package static let firstFlight = UInt8(ascii: ">")

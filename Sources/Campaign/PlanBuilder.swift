@@ -41,7 +41,8 @@ package struct PlanBuilder {
         hash = SipHash(key0: seed, key1: 0x706C_616E)
     }
 
-    /// Shards for a number of recipients: each of `shardSize` recipients on average at most, and small
+    /// Shards for a number of recipients: each of `shardSize` recipients on average at most, and
+    /// small
     /// campaigns in up to 32 parts of about 2500, so that all workers have work until the end.
     ///
     /// | recipients | 0 | 1 | 2500 | 2501 | 20000 | 100000 | 1000000 |

@@ -7,11 +7,13 @@ package enum PushResult: Sendable {
     case gone(reason: String, event: [UInt8])
     case quarantined(reason: String, entry: [UInt8])
     case rejected(reason: String)
-    /// Not accepted; to be sent again after the delay, or rejected when that is nil (tries used up).
+    /// Not accepted; to be sent again after the delay, or rejected when that is nil (tries used
+    /// up).
     case retry(reason: String, delayMilliseconds: Int64?)
     /// Proven not processed: sent again at once, no try charged.
     case notProcessed
-    /// Sent or possibly sent, no answer: the campaign's policy decides. Where it sends again, it does
+    /// Sent or possibly sent, no answer: the campaign's policy decides. Where it sends again, it
+    /// does
     /// so after the delay.
     case unknown(reason: String, delayMilliseconds: Int64)
     /// Not accepted for a fault that is not the recipient's: kept for after the pause, uncharged.
@@ -29,7 +31,9 @@ package struct RunPolicy: Sendable {
 }
 
 /// The work on one claimed shard: which recipients to mark, which marked ones to send, what became
-/// of them, and what the next commit carries. Pure: no clock, socket or random source inside.
+/// of them, and what the next commit carries.
+///
+/// Pure: no clock, socket or random source inside.
 ///
 /// 1. `makeCommit` marks the next recipients; only after `applied` may `next` hand them out.
 /// 2. `record` takes each outcome.
@@ -87,9 +91,8 @@ package struct ShardRun {
     var requests = 0
     var recent: [(at: Instant, commit: Commit)] = []
 
-    /// - Parameters:
-    ///   - due: records of a shard that was parked, or of earlier deferrals.
-    ///   - unknowns: indexes whose one unknown outcome was used up.
+    /// - `due`: records of a shard that was parked, or of earlier deferrals.
+    /// - `unknowns`: indexes whose one unknown outcome was used up.
     package init(
         fence: Fence, policy: RunPolicy, recipients: RecipientTable, ledger: [UInt8],
         due: [UInt8], unknowns: [UInt8], redisMilliseconds: Int64, now: Instant
@@ -151,7 +154,7 @@ package struct ShardRun {
 
     /// Takes the outcome of a sent notification.
     ///
-    /// - Parameter latencyMilliseconds: time from sending to the answer, nil without an answer.
+    /// - `latencyMilliseconds`: time from sending to the answer, nil without an answer.
     package mutating func record(
         _ index: Int, _ result: PushResult, latencyMilliseconds: Int?, now: Instant
     ) {

@@ -14,7 +14,7 @@ extension ShardRun {
 
     /// Whether a commit should be made now.
     ///
-    /// - Parameter target: how many marks should be outstanding.
+    /// - `target`: how many marks should be outstanding.
     package func isCommitDue(now: Instant, target: Int) -> Bool {
         guard underWay == nil else { return false }
         guard let lastCommit else { return true }

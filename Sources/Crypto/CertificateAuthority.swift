@@ -38,7 +38,8 @@ package final class CertificateAuthority {
         try File.write(path, certificatePEM, mode: 0o644)
     }
 
-    /// A server's certificate for host names and addresses, such as `localhost`, `127.0.0.1`, `::1`.
+    /// A server's certificate for host names and addresses, such as `localhost`, `127.0.0.1`,
+    /// `::1`.
     package func issue(names: [String]) throws(CryptoError) -> IssuedCertificate {
         guard let first = names.first else {
             throw CryptoError(.library, "a certificate needs at least one name")

@@ -61,7 +61,7 @@ package final class EventLoop: @unchecked Sendable {
     private let turned = Lock(Instant.now())
     private let inbox = Lock<(work: [@Sendable () -> Void], stopped: Bool)>(([], false))
 
-    /// - Parameter tick: nanoseconds between two calls of the tick handler, at least 0.1 ms.
+    /// - `tick`: nanoseconds between two calls of the tick handler, at least 0.1 ms.
     package init(name: String, tick: Int64 = 1_000_000) throws {
         self.name = name
         self.tick = max(tick, 100_000)
@@ -104,13 +104,17 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Ends the loop after its present turn. Any thread.
+    /// Ends the loop after its present turn.
+    ///
+    /// Any thread.
     package func stop() {
         inbox.withLock { $0.stopped = true }
         wake()
     }
 
-    /// Runs `work` on the loop's thread. Any thread.
+    /// Runs `work` on the loop's thread.
+    ///
+    /// Any thread.
     package func submit(_ work: @escaping @Sendable () -> Void) {
         inbox.withLock { $0.work.append(work) }
         wake()
@@ -161,7 +165,8 @@ package final class EventLoop: @unchecked Sendable {
     }
 
     private func wait(_ events: inout [epoll_event]) {
-        // The poll of this turn may have swallowed the wake-up of work that came after the turn took
+        // The poll of this turn may have swallowed the wake-up of work that came after the turn
+        // took
         // its work; without this look the loop would sleep on it.
         guard inbox.withLock({ $0.work.isEmpty && !$0.stopped }) else { return }
         if isTicking {

@@ -17,7 +17,9 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Asks the system's resolver; blocks. IPv4 and IPv6 in the resolver's order.
+    /// Asks the system's resolver; blocks.
+    ///
+    /// IPv4 and IPv6 in the resolver's order.
     package static func resolve(host: String, port: Int) throws(SystemError) -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -114,7 +116,9 @@ package enum Socket {
             socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Reads what is there, up to `limit` bytes. Returns 0 at the end of the stream, nil when nothing is there.
+    /// Reads what is there, up to `limit` bytes.
+    ///
+    /// Returns 0 at the end of the stream, nil when nothing is there.
     package static func receive(
         _ descriptor: Int32, into queue: ByteQueue, limit: Int
     ) throws(SystemError) -> Int? {
@@ -156,9 +160,8 @@ package final class Listener: EventHandler {
     private let loop: EventLoop
     private let accepted: (Int32) -> Void
 
-    /// - Parameters:
-    ///   - port: 0 for a free one; `port` then tells which.
-    ///   - shared: several listeners of one process may share the port (SO_REUSEPORT).
+    /// - `port`: 0 for a free one; `port` then tells which.
+    /// - `shared`: several listeners of one process may share the port (SO_REUSEPORT).
     package init(
         host: String, port: Int, loop: EventLoop, shared: Bool = false,
         accepted: @escaping (Int32) -> Void

@@ -38,7 +38,7 @@ package final class HTTP2Client {
         var detail: ResponseDetail?
     }
 
-    /// - Parameter streamLimit: our own bound on open streams, whatever the peer allows.
+    /// - `streamLimit`: our own bound on open streams, whatever the peer allows.
     package init(streamLimit: Int) throws {
         self.streamLimit = streamLimit
         slots = .allocate(capacity: streamLimit)
@@ -163,7 +163,9 @@ package final class HTTP2Client {
         nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// The events since the last call. `body` must not call it again.
+    /// The events since the last call.
+    ///
+    /// `body` must not call it again.
     package func takeEvents(_ body: (HTTP2ClientEvent) -> Void) {
         precondition(!isTakingEvents, "events are taken while events are taken")
         isTakingEvents = true

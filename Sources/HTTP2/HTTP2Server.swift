@@ -52,7 +52,8 @@ package final class HTTP2Server {
         nghttp2_option_new(&option)
         defer { nghttp2_option_del(option) }
         nghttp2_option_set_no_closed_streams(option, 1)
-        // A sender that gives up on many requests must not be shut out: the owner judges, not nghttp2.
+        // A sender that gives up on many requests must not be shut out: the owner judges, not
+        // nghttp2.
         nghttp2_option_set_stream_reset_rate_limit(option, 1_000_000, 100_000)
         try check(
             nghttp2_session_server_new2(
@@ -72,7 +73,8 @@ package final class HTTP2Server {
         try submit([(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limit)])
     }
 
-    /// Gives a request back whose bytes are no longer needed, so that its memory serves another one.
+    /// Gives a request back whose bytes are no longer needed, so that its memory serves another
+    /// one.
     package func recycle(_ request: HTTP2Request) {
         guard spares.count < HTTP2Server.spareLimit else { return }
         request.clear()

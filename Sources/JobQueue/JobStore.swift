@@ -83,9 +83,8 @@ package final class JobStore {
 
     /// Claims one ready shard, or answers nil when there is none.
     ///
-    /// - Parameters:
-    ///   - nonce: random for each claim; the same one again gets the same shard.
-    ///   - excluded: campaigns to pass over.
+    /// - `nonce`: random for each claim; the same one again gets the same shard.
+    /// - `excluded`: campaigns to pass over.
     package func claim(
         worker: String, nonce: String, excluding excluded: [String] = []
     ) throws(RedisError) -> ClaimedShard? {
@@ -117,7 +116,9 @@ package final class JobStore {
         }
     }
 
-    /// Applies commits in one round trip. A transient error stands for all of them: repeat.
+    /// Applies commits in one round trip.
+    ///
+    /// A transient error stands for all of them: repeat.
     package func commit(_ commits: [Commit]) throws(RedisError) -> [Result<CommitReply, RedisError>]
     {
         let calls = commits.map { (Scripts.commit, [bytes(namespace)], arguments(of: $0)) }

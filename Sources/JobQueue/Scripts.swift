@@ -1,6 +1,8 @@
 internal import Redis
 
-/// The Lua scripts, each behind the common prelude. The files in `Scripts/` head their contracts.
+/// The Lua scripts, each behind the common prelude.
+///
+/// The files in `Scripts/` head their contracts.
 enum Scripts {
     static let commit = make("commit", PackageResources.commit_lua)
     static let claim = make("claim", PackageResources.claim_lua)

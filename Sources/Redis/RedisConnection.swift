@@ -12,7 +12,8 @@ package struct RedisScript: Sendable {
     }
 }
 
-/// A connection to Redis for a thread that may wait: commands in, replies out, each with a deadline.
+/// A connection to Redis for a thread that may wait: commands in, replies out, each with a
+/// deadline.
 ///
 /// 1. Connects on demand, signs in, selects the database and checks that Redis is 7.0 or later
 ///    (script flags).

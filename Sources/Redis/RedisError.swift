@@ -19,7 +19,8 @@ package struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The first word of Redis' error, such as `OOM`, `NOSCRIPT` or `LOADING`; empty for other codes.
+    /// The first word of Redis' error, such as `OOM`, `NOSCRIPT` or `LOADING`; empty for other
+    /// codes.
     package var word: String {
         code == .refused ? String(description.prefix { $0 != " " }) : ""
     }

@@ -26,7 +26,8 @@ package final class TLSConnection {
     private let context: TLSContext
     private let serverName: String?
 
-    /// - Parameter serverName: the name (or address) that the server's certificate must carry; nil on the server's side.
+    /// - `serverName`: the name (or address) that the server's certificate must carry; nil on the
+    ///   server's side.
     package init(_ context: TLSContext, serverName: String?) throws(TLSError) {
         ERR_clear_error()
         guard let ssl = SSL_new(context.pointer) else {

@@ -29,7 +29,8 @@ package struct TLSError: Error, CustomStringConvertible, Sendable {
 
 /// Certificates, trust and protocol offer that many connections share.
 ///
-/// TLS 1.2 is the lowest version offered, as APNs asks for ("Sending notification requests to APNs").
+/// TLS 1.2 is the lowest version offered, as APNs asks for ("Sending notification requests to
+/// APNs").
 package final class TLSContext: @unchecked Sendable {
     let pointer: OpaquePointer
     let isServer: Bool
@@ -38,7 +39,7 @@ package final class TLSContext: @unchecked Sendable {
 
     /// A client that verifies the server's certificate and name and offers HTTP/2 (ALPN `h2`).
     ///
-    /// - Parameter trust: a PEM file of trusted roots, or nil for the system's.
+    /// - `trust`: a PEM file of trusted roots, or nil for the system's.
     package init(clientTrusting trust: String?) throws(TLSError) {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_client_method()) else {

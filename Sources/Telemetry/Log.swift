@@ -11,7 +11,8 @@ package enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
     package init(integerLiteral value: Int) { self = .number(value) }
 }
 
-/// Writes one JSON object per line to standard error: `ts`, `level`, `event`, `message`, then fields.
+/// Writes one JSON object per line to standard error: `ts`, `level`, `event`, `message`, then
+/// fields.
 ///
 /// Never a provider token, a private key or a whole device token. Lines go out in one `write`, so
 /// that those of several threads and processes don't mix.
@@ -94,7 +95,8 @@ package struct Log: Sendable {
     }
 }
 
-/// Rolls repeated failures up: the first is told, then one in ten seconds, then the recovery with its length.
+/// Rolls repeated failures up: the first is told, then one in ten seconds, then the recovery with
+/// its length.
 package struct Outage: Sendable {
     package enum Report: Sendable, Equatable {
         case first

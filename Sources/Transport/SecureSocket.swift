@@ -29,7 +29,9 @@ package enum SocketFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// A TCP connection with TLS on a loop, client or server side. Loop only.
+/// A TCP connection with TLS on a loop, client or server side.
+///
+/// Loop only.
 package final class SecureSocket: EventHandler {
     /// Bytes read from the kernel at once.
     private static let readLimit = 128 * 1024
@@ -48,7 +50,7 @@ package final class SecureSocket: EventHandler {
 
     /// Connects to `address` and checks that the certificate carries `serverName`.
     ///
-    /// - Parameter unsentLimit: bytes that the kernel may hold unsent; nil for its own measure.
+    /// - `unsentLimit`: bytes that the kernel may hold unsent; nil for its own measure.
     package init(
         connectingTo address: SocketAddress, serverName: String, context: TLSContext,
         loop: EventLoop, unsentLimit: Int? = nil

@@ -5,7 +5,9 @@ internal import Campaign
 internal import EventLoop
 internal import TLS
 
-/// The sending for one app: its pool of connections and the runs that feed it. Loop only.
+/// The sending for one app: its pool of connections and the runs that feed it.
+///
+/// Loop only.
 ///
 /// Campaigns take turns with one notification each, whatever the number of their shards here; so no
 /// campaign keeps another one waiting.
@@ -34,7 +36,7 @@ final class AppLane: PushSource, CredentialSource {
         var turn = 0
     }
 
-    /// - Parameter ended: called with run, recipient, outcome and latency in nanoseconds.
+    /// - `ended`: called with run, recipient, outcome and latency in nanoseconds.
     init(
         app: String, profile: AppProfile, shared: WorkerShared, context: TLSContext,
         loop: EventLoop, seed: UInt64,
@@ -75,8 +77,10 @@ final class AppLane: PushSource, CredentialSource {
         }
     }
 
-    /// How many marks a run of this lane should have outstanding. Campaigns share the lane's rate
-    /// equally, the runs of one campaign share that campaign's part.
+    /// How many marks a run of this lane should have outstanding.
+    ///
+    /// Campaigns share the lane's rate equally, the runs of one campaign share that campaign's
+    /// part.
     func markTarget(of active: ActiveRun, settings: WorkerSettings) -> Int {
         let runs = queues.first { $0.campaign === active.campaign }?.runs.count ?? 1
         // Without a limit the most is wanted.

@@ -11,8 +11,9 @@ struct AudienceError: Error {
     let message: String
 }
 
-/// Reads the recipients of one job twice: to count them and to plan them. Memory does not grow
-/// with the audience.
+/// Reads the recipients of one job twice: to count them and to plan them.
+///
+/// Memory does not grow with the audience.
 struct AudienceReader {
     /// Entries of a Redis list read at once.
     static let pageSize = 5000

@@ -21,7 +21,9 @@ struct Backoff {
     /// - Parameter task: what the thread does, for the log line.
     init(_ task: String) { self.task = task }
 
-    /// Calls `body` until it succeeds; nil when `isStopped` first. A lasting error is thrown.
+    /// Calls `body` until it succeeds; nil when `isStopped` first.
+    ///
+    /// A lasting error is thrown.
     mutating func repeating<Value>(
         _ log: Log, isStopped: () -> Bool, _ body: () throws(RedisError) -> Value
     ) throws(RedisError) -> Value? {

@@ -19,9 +19,8 @@ final class Heartbeat: Sendable {
     private let lost: @Sendable (Set<String>) -> Void
     private let ended = Mailbox<Void>(limit: 1)
 
-    /// - Parameters:
-    ///   - fields: what dashboards read in `worker:<id>`.
-    ///   - lost: called with the leases that are somebody else's now.
+    /// - `fields`: what dashboards read in `worker:<id>`.
+    /// - `lost`: called with the leases that are somebody else's now.
     init(
         _ shared: WorkerShared, loop: EventLoop, fields: @escaping @Sendable () -> [String: String],
         lost: @escaping @Sendable (Set<String>) -> Void

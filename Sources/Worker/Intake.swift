@@ -20,7 +20,7 @@ final class Intake: Sendable {
     private let shared: WorkerShared
     private let registered: @Sendable () -> Void
 
-    /// - Parameter registered: called after a campaign was registered, to wake the planner.
+    /// - `registered`: called after a campaign was registered, to wake the planner.
     init(_ shared: WorkerShared, registered: @escaping @Sendable () -> Void) {
         self.shared = shared
         self.registered = registered

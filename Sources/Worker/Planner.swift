@@ -20,7 +20,7 @@ final class Planner: Sendable {
     /// Wakes the thread when this worker registered a campaign.
     let bell = Mailbox<Void>(limit: 1)
 
-    /// - Parameter planned: called after a plan was finished, to start claiming at once.
+    /// - `planned`: called after a plan was finished, to start claiming at once.
     init(_ shared: WorkerShared, planned: @escaping @Sendable () -> Void) {
         self.shared = shared
         self.planned = planned

@@ -4,7 +4,9 @@ internal import Base
 internal import Campaign
 internal import JSON
 
-/// What this worker knows of one campaign while it has shards of it. Loop only.
+/// What this worker knows of one campaign while it has shards of it.
+///
+/// Loop only.
 final class CampaignContext {
     let id: String
     let job: Job
@@ -56,10 +58,9 @@ enum Reactions {
         }
     }
 
-    /// - Parameters:
-    ///   - tries: charged tries before this one.
-    ///   - isCredentialRefused: a fresh provider token was refused more than once.
-    ///   - random: in 0 ..< 1, for jitter.
+    /// - `tries`: charged tries before this one.
+    /// - `isCredentialRefused`: a fresh provider token was refused more than once.
+    /// - `random`: in 0 ..< 1, for jitter.
     static func react(
         to outcome: PushOutcome, token: UnsafeRawBufferPointer, tries: Int,
         campaign: CampaignContext, isCredentialRefused: Bool, random: Double,

@@ -3,11 +3,13 @@ internal import JobQueue
 internal import Redis
 internal import Telemetry
 
-/// Takes back what dead workers held and wakes parked shards, on a thread of its own. Every worker
-/// does; nothing waits for a start-up.
+/// Takes back what dead workers held and wakes parked shards, on a thread of its own.
+///
+/// Every worker does; nothing waits for a start-up.
 ///
 /// 1. A lease seen expired twice, half a lease apart on this machine's monotonic clock and with
-///    unchanged epoch and revision, is taken back: a clock that jumps takes nothing from the living.
+///    unchanged epoch and revision, is taken back: a clock that jumps takes nothing from the
+///    living.
 /// 2. Jobs that a dead worker had taken go back to the intake list.
 /// 3. Parked shards that are due become claimable.
 final class Recovery: Sendable {

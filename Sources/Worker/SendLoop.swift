@@ -27,7 +27,9 @@ final class ActiveRun {
     }
 }
 
-/// The send loop of a worker: owns the pools, the shard runs and their campaigns. Loop only.
+/// The send loop of a worker: owns the pools, the shard runs and their campaigns.
+///
+/// Loop only.
 ///
 /// 1. Keeps enough shards claimed, campaigns in turn.
 /// 2. Each tick lets the pools take notifications from the runs and makes the commits that are due.

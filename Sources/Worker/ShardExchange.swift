@@ -23,7 +23,8 @@ final class ShardExchange: Sendable {
 
     enum Answer: Sendable {
         case committed(run: Int, CommitReply)
-        /// Redis refused the commit for good: the run is dropped and recovered like a dead worker's.
+        /// Redis refused the commit for good: the run is dropped and recovered like a dead
+        /// worker's.
         case refused(run: Int, String)
         case claimed(Claimed?)
     }

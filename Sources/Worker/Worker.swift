@@ -24,7 +24,8 @@ package enum WorkerEnd: Int32, Sendable {
 
 /// One worker process: claims, plans, sends, records.
 ///
-/// 1. Checks configuration, keys and Redis before anything else, with one clear line for each fault.
+/// 1. Checks configuration, keys and Redis before anything else, with one clear line for each
+/// fault.
 /// 2. Starts the loop and, beside it, threads for intake, planning, the exchange with Redis,
 ///    heartbeat and recovery.
 /// 3. SIGTERM or SIGINT: takes nothing new, waits for answers, gives shards back. A second signal

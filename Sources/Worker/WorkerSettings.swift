@@ -1,6 +1,8 @@
 package import Redis
 
-/// How one worker process runs. Every limit has its unit in its name or comment.
+/// How one worker process runs.
+///
+/// Every limit has its unit in its name or comment.
 package struct WorkerSettings: Sendable {
     package var redis: RedisAddress
     package var namespace = "peal"

@@ -6,7 +6,9 @@ internal import Redis
 internal import Synchronization
 internal import Telemetry
 
-/// What the threads of one worker share. Everything in it is constant, atomic or behind a lock.
+/// What the threads of one worker share.
+///
+/// Everything in it is constant, atomic or behind a lock.
 final class WorkerShared: Sendable {
     let id: String
     let settings: WorkerSettings
@@ -52,7 +54,7 @@ final class WorkerShared: Sendable {
 
     /// Reads and checks a job, also against this worker's apps.
     ///
-    /// - Parameter isAccepted: it was checked before, so that a deadline may have passed since.
+    /// - `isAccepted`: it was checked before, so that a deadline may have passed since.
     func read(
         _ raw: [UInt8], isAccepted: Bool = false
     ) -> Result<(job: Job, digest: String), JobFaults> {

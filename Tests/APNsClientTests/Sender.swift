@@ -173,7 +173,7 @@ func waitUntil(seconds: Int = 10, _ condition: () -> Bool) -> Bool {
     let end = Instant.now() + Nanoseconds.seconds(seconds)
     while !condition() {
         guard Instant.now() < end else { return false }
-        Thread.sleep(nanoseconds: Nanoseconds.milliseconds(1))
+        sched_yield()
     }
     return true
 }

@@ -10,9 +10,8 @@ final class Fleet {
     let folder: TemporaryDirectory
     let port: Int
 
-    /// - Parameters:
-    ///   - simulator: options beside port, certificates and record.
-    ///   - appendOnly: Redis keeps its data over a kill.
+    /// - `simulator`: options beside port, certificates and record.
+    /// - `appendOnly`: Redis keeps its data over a kill.
     init(simulator options: [String] = [], appendOnly: Bool = false) async throws {
         let folder = try TemporaryDirectory()
         self.folder = folder
@@ -84,7 +83,8 @@ final class Fleet {
             "LPUSH", "peal:jobs",
             """
             {"id": "\(campaign)", "app": "shop", "payload": {"aps": {"alert": "Hello"}},
-            "audience": {"redis_list": "audience:\(campaign)"}\(fields.isEmpty ? "" : ", " + fields)}
+            "audience": {"redis_list": "audience:\(campaign)"}
+            \(fields.isEmpty ? "" : ", " + fields)}
             """)
     }
 

@@ -42,7 +42,9 @@ while at <= #changes do
     local new = string.sub(changes, at + length, at + 2 * length - 1)
     at = at + 2 * length
     local old = redis.call('GETRANGE', ledger, offset, offset + length - 1)
-    if #old ~= length then return redis.error_reply('ERR the ledger of ' .. member .. ' is short') end
+    if #old ~= length then
+        return redis.error_reply('ERR the ledger of ' .. member .. ' is short')
+    end
     if old == known then
         olds[#olds + 1], news[#news + 1] = old, new
     else
@@ -51,7 +53,8 @@ while at <= #changes do
     end
     if new ~= old then writes[#writes + 1] = { offset, new } end
 end
-if count_classes(table.concat(olds), delta, -1) + count_classes(table.concat(news), delta, 1) > 0 then
+local unreadable = count_classes(table.concat(olds), delta, -1)
+if unreadable + count_classes(table.concat(news), delta, 1) > 0 then
     return redis.error_reply('ERR an unknown ledger byte for ' .. member)
 end
 for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end

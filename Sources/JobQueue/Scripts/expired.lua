@@ -10,7 +10,8 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', now + 2 * l
     redis.call('ZADD', ns .. ':leases', now + lease, member)
 end
 local found = {}
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', '-inf', now, 'LIMIT', 0, 64)) do
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', '-inf', now,
+    'LIMIT', 0, 64)) do
     local id, n = string.match(member, '^(.*):([^:]*)$')
     if n == 'plan' then
         found[#found + 1] = { member, redis.call('HGET', campaign_key(id), 'plan') or '', '' }

@@ -2,7 +2,8 @@
 -- Tells what is left to do: {jobs, plans, claimable campaigns, leases, parked shards that may go
 -- on by themselves}. All zero: nothing moves any more unless somebody enqueues or resumes.
 local parked = 0
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':deferred', '-inf', '+inf', 'LIMIT', 0, 64)) do
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':deferred', '-inf', '+inf',
+    'LIMIT', 0, 64)) do
     local id = string.match(member, '^(.*):[^:]*$')
     if redis.call('HGET', campaign_key(id), 'state') == 'running' then parked = parked + 1 end
 end
