@@ -80,7 +80,9 @@ struct WindowTests {
 struct PlanBuilderTests {
     @Test(
         "the number of shards follows the table in its comment",
-        arguments: [(0, 1), (1, 1), (20_000, 1), (20_001, 2), (1_000_000, 50)])
+        arguments: [
+            (0, 1), (1, 1), (2500, 1), (2501, 2), (20_000, 8), (100_000, 32), (1_000_000, 50),
+        ])
     func shards(recipients: Int, shards: Int) {
         #expect(PlanBuilder.shards(recipients, 20_000) == shards)
         #expect(PlanBuilder(expected: recipients, seed: 1).shards == shards)
