@@ -21,6 +21,11 @@ final class AppLane: PushSource, CredentialSource {
     private var latencyAnswers = 0
     private var p99 = 0.05
     private var tokens: ProviderTokenSource?
+    /// Refusals of a fresh provider token since the last accepted notification.
+    private var vainRefusals = 0
+
+    /// A fresh provider token was refused on two connections: another one would not help.
+    var isCredentialRefused: Bool { vainRefusals >= 2 }
 
     /// The runs of one campaign.
     private struct Queue {
@@ -117,6 +122,7 @@ final class AppLane: PushSource, CredentialSource {
     }
 
     func pushEnded(tag: UInt64, _ outcome: PushOutcome, latency: Int64, now: Instant) {
+        if case .accepted = outcome { vainRefusals = 0 }
         ended(Int(tag >> 32), Int(tag & 0xFFFF_FFFF), outcome, latency)
     }
 
@@ -131,7 +137,9 @@ final class AppLane: PushSource, CredentialSource {
     }
 
     func refused(_ token: ProviderToken, nowSeconds: Int64) -> Bool {
-        tokens?.tokenAfterRefusal(of: token, at: nowSeconds) != nil
+        let helps = tokens?.tokenAfterRefusal(of: token, at: nowSeconds) != nil
+        if !helps { vainRefusals += 1 }
+        return helps
     }
 
     func hold(nowSeconds: Int64) { tokens?.hold(at: nowSeconds) }

@@ -58,10 +58,12 @@ enum Reactions {
 
     /// - Parameters:
     ///   - tries: charged tries before this one.
+    ///   - isCredentialRefused: a fresh provider token was refused more than once.
     ///   - random: in 0 ..< 1, for jitter.
     static func react(
         to outcome: PushOutcome, token: UnsafeRawBufferPointer, tries: Int,
-        campaign: CampaignContext, random: Double, nowMilliseconds: Int64
+        campaign: CampaignContext, isCredentialRefused: Bool, random: Double,
+        nowMilliseconds: Int64
     ) -> Reaction {
         switch outcome {
         case .accepted:
@@ -73,13 +75,14 @@ enum Reactions {
             return Reaction(.unknown(reason: why, delayMilliseconds: delay / 1_000_000))
         case .answered(let response, let retryAfter):
             return react(
-                to: response, retryAfter ?? 0, token, tries, campaign, random, nowMilliseconds)
+                to: response, retryAfter ?? 0, token, tries, campaign, isCredentialRefused, random,
+                nowMilliseconds)
         }
     }
 
     private static func react(
         to response: Response, _ retryAfter: Int64, _ token: UnsafeRawBufferPointer, _ tries: Int,
-        _ campaign: CampaignContext, _ random: Double, _ now: Int64
+        _ campaign: CampaignContext, _ isCredentialRefused: Bool, _ random: Double, _ now: Int64
     ) -> Reaction {
         let reason = response.label
         func retry(_ kind: RetryPolicy.Kind) -> PushResult {
@@ -110,9 +113,9 @@ enum Reactions {
         case .retry(.serverError): return Reaction(retry(.serverError))
         case .retry(.elsewhere): return Reaction(.notProcessed)
         case .providerToken(let fault):
-            // Not processed. The connection is replaced with a fresh provider token; when that is
-            // refused too, the refusals of one recipient add up and the campaign pauses.
-            if tries > 0 {
+            // Not processed. The connection is replaced, with a fresh provider token where there is
+            // one; when that is refused too, the campaign pauses.
+            if isCredentialRefused {
                 return Reaction(
                     .held(reason: reason), pause: "\(reason): \(fault.causeWhenRepeated.advice)")
             }

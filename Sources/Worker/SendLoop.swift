@@ -254,7 +254,8 @@ final class SendLoop: @unchecked Sendable {
         }
         let reaction = Reactions.react(
             to: outcome, token: active.recipients.content(index), tries: active.run.tries(index),
-            campaign: active.campaign, random: random.fraction(),
+            campaign: active.campaign, isCredentialRefused: active.lane.isCredentialRefused,
+            random: random.fraction(),
             nowMilliseconds: active.run.redisMilliseconds(now))
         active.run.record(index, reaction.result, latencyMilliseconds: milliseconds, now: now)
         if let reason = reaction.pause { pause(active.campaign, reason) }

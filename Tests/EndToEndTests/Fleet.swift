@@ -1,0 +1,153 @@
+import Base
+import JSON
+import Redis
+import TestKit
+
+/// A Redis, a simulator and as many workers as a test wants, all of its own.
+final class Fleet {
+    let redis: RedisServer
+    let simulator: ChildProcess
+    let folder: TemporaryDirectory
+    let port: Int
+
+    /// - Parameters:
+    ///   - simulator: options beside port, certificates and record.
+    ///   - appendOnly: Redis keeps its data over a kill.
+    init(simulator options: [String] = [], appendOnly: Bool = false) async throws {
+        let folder = try TemporaryDirectory()
+        self.folder = folder
+        // everysec may lose two seconds of confirmed writes when the disk is busy.
+        redis = try RedisServer(
+            appendOnly: appendOnly, options: appendOnly ? ["--appendfsync", "always"] : [])
+        simulator = try ChildProcess.peal(
+            [
+                "simulator", "--port", "0", "--port-file", folder.file("port"), "--cert-dir",
+                folder.file("certs"), "--record", folder.file("record"), "--strict-jwt",
+            ] + options)
+        port = try await eventually(value: "the simulator listens") { [folder] in
+            Int(folder.text("port").filter(\.isNumber))
+        }
+        try folder.write("apps.json", Fleet.apps(key: "certs/AuthKey_PEALTEST01.p8"))
+    }
+
+    static func apps(key: String) -> String {
+        """
+        {"apps": {"shop": {"topic": "com.example.shop", "environment": "production",
+        "team_id": "PEALTEAM01", "key_id": "PEALTEST01", "key_file": "\(key)"}}}
+        """
+    }
+
+    /// Starts a worker.
+    func worker(
+        _ options: [String] = [], apps: String = "apps.json", authority: String? = nil,
+        environment: [String: String] = [:]
+    ) throws -> ChildProcess {
+        try ChildProcess.peal(
+            [
+                "worker", "--redis", redis.url, "--apps", folder.file(apps), "--apns-server",
+                "127.0.0.1:\(port)", "--apns-ca", authority ?? folder.file("certs/ca.pem"),
+            ] + options, environment: environment)
+    }
+
+    /// Runs another command of the program to its end.
+    func peal(_ arguments: [String]) async throws -> (end: ChildProcess.End, output: String, errors: String) {
+        try await ChildProcess.run(
+            try ChildProcess.pealProgram(), arguments, environment: ["PEAL_REDIS": redis.url])
+    }
+
+    /// The token of recipient `index` of a campaign.
+    static func token(_ campaign: String, _ index: Int) -> String {
+        let hash = SipHash(key0: UInt64(index), key1: 7)
+        let name = Array(campaign.utf8)
+        return (0..<4).map { part in
+            let word = String(hash.hash(name + [UInt8(part)]), radix: 16)
+            return String(repeating: "0", count: 16 - word.count) + word
+        }.joined()
+    }
+
+    /// Puts `count` tokens into a list and a job for them onto the intake list, as a backend does.
+    func enqueue(_ campaign: String, _ count: Int, _ fields: String = "", extra: [String] = []) throws {
+        let connection = redis.connection()
+        let tokens = (0..<count).map { Fleet.token(campaign, $0) } + extra
+        var start = 0
+        while start < tokens.count {
+            let part = tokens[start..<min(start + 5000, tokens.count)]
+            try connection.command(
+                ([ "RPUSH", "audience:\(campaign)"] + part).map { Array($0.utf8) })
+            start += 5000
+        }
+        try connection.command(
+            "LPUSH", "peal:jobs",
+            """
+            {"id": "\(campaign)", "app": "shop", "payload": {"aps": {"alert": "Hello"}},
+            "audience": {"redis_list": "audience:\(campaign)"}\(fields.isEmpty ? "" : ", " + fields)}
+            """)
+    }
+
+    /// The object that `peal status ID --json` prints.
+    func status(_ campaign: String) async throws -> [String: JSONValue] {
+        let result = try await peal(["status", campaign, "--json"])
+        guard result.end == .exit(0) else { throw TestKitError("peal status: \(result.errors)") }
+        return try JSONValue.parse(Array(result.output.utf8)).object ?? [:]
+    }
+
+    /// Counters of a campaign, straight from Redis.
+    func counters(_ campaign: String) throws -> [String: Int] {
+        try redis.command("HGETALL", "peal:campaign:\(campaign):stats").fields.compactMapValues { Int($0) }
+    }
+
+    func state(_ campaign: String) throws -> String? {
+        try redis.command("HGET", "peal:campaign:\(campaign)", "state").string
+    }
+
+    /// What the simulator saw.
+    func record() -> Record { Record(folder.text("record")) }
+
+    /// Waits until the record stands on disk as a whole: it is flushed every 100 ms.
+    func finalRecord() async throws -> Record {
+        simulator.send(15)
+        try await simulator.wait()
+        return record()
+    }
+}
+
+/// The lines of the simulator's record.
+struct Record {
+    struct Line {
+        let time: Double
+        let connection: Int
+        let token: String
+        let id: String
+        let status: Int
+    }
+
+    let lines: [Line]
+
+    init(_ text: String) {
+        lines = text.split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ")
+            guard words.count == 6, let time = Double(words[0]), let connection = Int(words[1]),
+                let status = Int(words[5])
+            else { return nil }
+            return Line(
+                time: time, connection: connection, token: String(words[3]), id: String(words[4]),
+                status: status)
+        }
+    }
+
+    /// How often each token was accepted.
+    var acceptances: [String: Int] {
+        var result: [String: Int] = [:]
+        for line in lines where line.status == 200 { result[line.token, default: 0] += 1 }
+        return result
+    }
+
+    func tokens(_ status: Int) -> Set<String> {
+        Set(lines.filter { $0.status == status }.map(\.token))
+    }
+
+    func count(_ status: Int) -> Int { lines.count { $0.status == status } }
+
+    /// Acceptances beyond the first of each token.
+    var doubles: Int { acceptances.values.reduce(0) { $0 + $1 - 1 } }
+}
