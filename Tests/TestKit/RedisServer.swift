@@ -92,7 +92,8 @@ package final class RedisServer: Sendable {
             guard info.contains("process_id:") else { return false }
             guard info.split(whereSeparator: \.isNewline).contains(where: { $0 == mark })
             else { throw TestKitError("port \(port) is taken") }
-            return true
+            // INFO is answered while the append-only file is read, other commands are not.
+            return (try? connection.command("DBSIZE")) != nil
         }
         return process
     }
