@@ -110,7 +110,7 @@ struct RecoveryTests {
         try queue.command("SETRANGE", "t:campaign:a:shard:0:ledger", "2", "u")
         #expect(try queue.differences("a").first?.hasPrefix("shard 0") == true)
         try queue.command("SETRANGE", "t:campaign:a:shard:0:ledger", "2", "?")
-        #expect(try queue.differences("a").first?.contains("unreadable=1") == true)
+        #expect(try queue.differences("a").first?.contains("unreadable") == true)
         try queue.command("SETRANGE", "t:campaign:a:shard:0:ledger", "2", ".")
         #expect(try queue.differences("a") == [])
         try queue.command("HSET", "t:campaign:a", "open_shards", "1", "total", "6")

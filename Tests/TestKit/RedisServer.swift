@@ -93,7 +93,8 @@ package final class RedisServer: Sendable {
             guard info.contains("process_id:"), info.contains("loading:0") else { return false }
             guard info.split(whereSeparator: \.isNewline).contains(where: { $0 == mark })
             else { throw TestKitError("port \(port) is taken") }
-            return true
+            // INFO is answered while the append-only file is read, other commands are not.
+            return (try? connection.command("DBSIZE")) != nil
         }
         return process
     }
