@@ -22,10 +22,7 @@ struct TroubleTests {
                 "$.colour", "$.weight",
             ],
             #"{"id": "late", "app": "shop", "deadline": 100, \#(good)}"#: ["$.deadline"],
-            #"{"id": "big", "app": "shop", "payload": {"aps": {"alert": "\#(large)"}}, \#(tokens)}"#:
-                [
-                    "$.payload"
-                ],
+            #"{"id": "big", "app": "shop", \#(big), \#(tokens)}"#: ["$.payload"],
             #"{"id": "empty", \#(payload), "audience": {"redis_list": "nobody"}}"#: ["$.audience"],
             #"{"id": "type", \#(payload), "audience": {"redis_list": "peal:campaigns"}}"#: [
                 "$.audience.redis_list"
