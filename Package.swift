@@ -100,7 +100,7 @@ let package = Package(
             "APNsClientTests",
             [
                 "APNsClient", "APNsSimulator", "APNs", "Crypto", "HTTP2", "TLS", "Transport",
-                "EventLoop", "Telemetry", "Base",
+                "EventLoop", "Telemetry", "Base", "TestKit",
             ]),
         tests("CampaignTests", ["Campaign", "APNs", "JSON", "Base"]),
         tests("JobQueueTests", ["JobQueue", "Redis", "Campaign", "TestKit", "Base"]),

@@ -136,17 +136,15 @@ package struct ShardRun {
 
     /// The next recipient to send, or nil when no usable mark is there.
     package mutating func nextToSend(now: Instant) -> Int? {
-        guard !isStopping, now - confirmedAt < ShardRun.markLifetime,
+        guard !isStopping, !isPastDeadline(now), now - confirmedAt < ShardRun.markLifetime,
             let index = confirmed.removeFirst()
         else { return nil }
         onWire += 1
         return index
     }
 
-    /// Puts back what `nextToSend` gave and could not be handed to a connection.
-    package mutating func putBack(_ index: Int) {
-        onWire -= 1
-        confirmed.insertFirst(index)
+    func isPastDeadline(_ now: Instant) -> Bool {
+        policy.deadlineMilliseconds.map { redisMilliseconds(now) >= $0 } ?? false
     }
 
     /// Charged tries of a recipient so far.

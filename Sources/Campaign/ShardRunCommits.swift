@@ -45,7 +45,7 @@ extension ShardRun {
     /// Makes the next commit: the outcomes so far and marks up to `target`.
     package mutating func makeCommit(now: Instant, target: Int) -> Commit {
         precondition(underWay == nil, "one commit per shard is under way at a time")
-        if let deadline = policy.deadlineMilliseconds, redisMilliseconds(now) >= deadline {
+        if isPastDeadline(now) {
             expireAll()
         } else if isStopping {
             unmarkConfirmed()

@@ -75,6 +75,12 @@ final class ShardExchange: Sendable {
     private func serve(
         _ waiting: inout [Request], _ store: JobStore, _ jobs: inout [String: Job]
     ) throws(RedisError) {
+        // A pause first: a shard that is given back for it must not be claimed again meanwhile.
+        for case .pause(let campaign, let reason) in waiting {
+            _ = try store.control(campaign: campaign, .pause, reason: reason)
+            shared.log.error("campaign_paused", reason, [("campaign", .text(campaign))])
+        }
+        waiting.removeAll { if case .pause = $0 { true } else { false } }
         var commits: [(run: Int, commit: Commit)] = []
         for case .commit(let run, let commit) in waiting { commits.append((run, commit)) }
         if !commits.isEmpty {
@@ -97,16 +103,8 @@ final class ShardExchange: Sendable {
             answer(answers)
             if let trouble { throw trouble }
         }
-        while let request = waiting.first {
-            switch request {
-            case .commit: return
-            case .claim(let excluded):
-                answer([.claimed(try claim(store, excluded, &jobs))])
-            case .pause(let campaign, let reason):
-                _ = try store.control(campaign: campaign, .pause, reason: reason)
-                shared.log.error(
-                    "campaign_paused", reason, [("campaign", .text(campaign))])
-            }
+        while case .claim(let excluded)? = waiting.first {
+            answer([.claimed(try claim(store, excluded, &jobs))])
             waiting.removeFirst()
         }
     }

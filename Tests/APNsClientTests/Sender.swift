@@ -7,6 +7,7 @@ import EventLoop
 import Glibc
 import TLS
 import Telemetry
+import TestKit
 import Testing
 
 /// A pool on a loop of its own with a list of numbered pushes to send, and what became of them.
@@ -170,12 +171,7 @@ func withServer(
 
 /// Waits for a condition of another thread, with a bound.
 func waitUntil(seconds: Int = 10, _ condition: () -> Bool) -> Bool {
-    let end = Instant.now() + Nanoseconds.seconds(seconds)
-    while !condition() {
-        guard Instant.now() < end else { return false }
-        sched_yield()
-    }
-    return true
+    (try? blockUntil("the other thread is there", within: .seconds(seconds), condition)) != nil
 }
 
 /// Certificates and keys of one test run, made once.

@@ -42,16 +42,6 @@ struct ShardRunTests {
         #expect(fixture.send() == [])
     }
 
-    @Test("what could not be handed to a connection is handed out next")
-    func putBack() {
-        var fixture = RunFixture("...")
-        fixture.commit()
-        #expect(fixture.run.nextToSend(now: fixture.now) == 0)
-        fixture.run.putBack(0)
-        #expect(fixture.run.onWire == 0)
-        #expect(fixture.send() == [0, 1, 2])
-    }
-
     @Test("every outcome becomes its byte, its reason, its event and its counters")
     func outcomes() throws {
         var fixture = RunFixture("........")

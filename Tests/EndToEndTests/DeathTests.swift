@@ -8,8 +8,9 @@ struct DeathTests {
     func resend() async throws {
         let fleet = try await Fleet(simulator: ["--latency", "50ms"])
         try fleet.enqueue("again", 20_000)
-        let victim = try fleet.worker(["--connections", "2"])
-        try await eventually("it sends") { try fleet.counters("again")["accepted"] ?? 0 > 3000 }
+        // Slow, so that it is surely at work when it dies.
+        let victim = try fleet.worker(["--connections", "2", "--rate", "500"])
+        try await eventually("it sends") { try fleet.counters("again")["accepted"] ?? 0 > 1000 }
         victim.send(9)
         try await victim.wait()
         let marked = try fleet.counters("again")["in_flight"] ?? 0
@@ -29,8 +30,9 @@ struct DeathTests {
     func skip() async throws {
         let fleet = try await Fleet(simulator: ["--latency", "50ms"])
         try fleet.enqueue("once", 20_000, #""on_unknown": "skip""#)
-        let victim = try fleet.worker(["--connections", "2"])
-        try await eventually("it sends") { try fleet.counters("once")["accepted"] ?? 0 > 3000 }
+        // Slow, so that it is surely at work when it dies.
+        let victim = try fleet.worker(["--connections", "2", "--rate", "500"])
+        try await eventually("it sends") { try fleet.counters("once")["accepted"] ?? 0 > 1000 }
         victim.send(9)
         try await victim.wait()
         let marked = try fleet.counters("once")["in_flight"] ?? 0
@@ -39,6 +41,7 @@ struct DeathTests {
         let counters = try fleet.counters("once")
         let record = try await fleet.finalRecord()
         #expect(record.doubles == 0)
+        #expect(marked > 0)
         #expect(counters["unknown"] == marked)
         #expect((counters["accepted"] ?? 0) + marked == 20_000)
         // Each accepted recipient that is not counted as accepted is one of the unknown.
@@ -72,8 +75,8 @@ struct DeathTests {
     func drain() async throws {
         let fleet = try await Fleet(simulator: ["--latency", "200ms"])
         try fleet.enqueue("drained", 12_000)
-        let first = try fleet.worker(["--connections", "2"])
-        try await eventually("it sends") { try fleet.counters("drained")["accepted"] ?? 0 > 2000 }
+        let first = try fleet.worker(["--connections", "2", "--rate", "500"])
+        try await eventually("it sends") { try fleet.counters("drained")["accepted"] ?? 0 > 500 }
         first.send(15)
         #expect(try await first.wait() == .exit(0))
         #expect(try fleet.counters("drained")["in_flight"] == 0)

@@ -11,6 +11,8 @@ struct TroubleTests {
         let fleet = try await Fleet()
         let good = #""audience": {"tokens": ["abcd"]}, "payload": {"aps": {"alert": "a"}}"#
         let large = String(repeating: "x", count: 5000)
+        let tokens = #""audience": {"tokens": ["ab"]}"#
+        let payload = #""app": "shop", "payload": {"aps": {}}"#
         let jobs = [
             "{broken": ["$"],
             #"{"id": "none"}"#: ["$.app", "$.payload", "$.audience"],
@@ -19,14 +21,14 @@ struct TroubleTests {
                 "$.colour", "$.weight",
             ],
             #"{"id": "late", "app": "shop", "deadline": 100, \#(good)}"#: ["$.deadline"],
-            #"{"id": "big", "app": "shop", "payload": {"aps": {"alert": "\#(large)"}}, "audience": {"tokens": ["ab"]}}"#:
-                ["$.payload"],
-            #"{"id": "empty", "app": "shop", "payload": {"aps": {}}, "audience": {"redis_list": "nobody"}}"#:
-                ["$.audience"],
-            #"{"id": "type", "app": "shop", "payload": {"aps": {}}, "audience": {"redis_list": "peal:campaigns"}}"#:
-                ["$.audience.redis_list"],
-            #"{"id": "lost", "app": "shop", "payload": {"aps": {}}, "audience": {"file": "lost.txt"}}"#:
-                ["$.audience.file"],
+            #"{"id": "big", "app": "shop", "payload": {"aps": {"alert": "\#(large)"}}, \#(tokens)}"#: [
+                "$.payload"
+            ],
+            #"{"id": "empty", \#(payload), "audience": {"redis_list": "nobody"}}"#: ["$.audience"],
+            #"{"id": "type", \#(payload), "audience": {"redis_list": "peal:campaigns"}}"#: [
+                "$.audience.redis_list"
+            ],
+            #"{"id": "lost", \#(payload), "audience": {"file": "lost.txt"}}"#: ["$.audience.file"],
         ]
         for job in jobs.keys { try fleet.redis.command("LPUSH", "peal:jobs", job) }
         try fleet.enqueue("good", 100)

@@ -57,6 +57,11 @@ local unreadable = count_classes(table.concat(olds), delta, -1)
 if unreadable + count_classes(table.concat(news), delta, 1) > 0 then
     return redis.error_reply('ERR an unknown ledger byte for ' .. member)
 end
+for index = first_terminal, #classes do
+    if (delta[index] or 0) < 0 then
+        return redis.error_reply('ERR a terminal recipient of ' .. member .. ' would change')
+    end
+end
 for _, w in ipairs(writes) do redis.call('SETRANGE', ledger, w[1], w[2]) end
 local left
 counts, left = apply_delta(id, counts, delta)
