@@ -7,15 +7,15 @@ let simulatorCommand = Command(
     name: "simulator", summary: "Runs an APNs server for tests on this machine.",
     options: SimulatorOptions.all,
     details: """
-        The simulator speaks HTTP/2 over TLS as APNs does, judges every request by Apple's rules and
-        answers with Apple's statuses and reasons. What it needs is made in the directory of
-        --cert-dir where it is missing: ca.pem (what clients must trust), server.pem,
-        server-key.pem, and a test provider key AuthKey_PEALTEST01.p8 with its public half. One line on standard
-        output says that it listens; SIGTERM and SIGINT end it with a line of counts.
+        The simulator speaks HTTP/2 over TLS as APNs does, judges every request by Apple's rules
+        and answers with Apple's statuses and reasons. What it needs is made in the directory of
+        --cert-dir where it is missing: ca.pem (what clients must trust), server.pem, server-
+        key.pem, and a test provider key AuthKey_PEALTEST01.p8 with its public half. One line on
+        standard output says that it listens; SIGTERM and SIGINT end it with a line of counts.
 
-        Populations are shares of all device tokens, decided by a hash of the seed and the token, so
-        that a run repeats. Tokens of --too-many, --unavailable and --unanswered fail 1 to 3 times
-        and are then accepted.
+        Populations are shares of all device tokens, decided by a hash of the seed and the token,
+        so that a run repeats. Tokens of --too-many, --unavailable and --unanswered fail 1 to 3
+        times and are then accepted.
 
         A line of --record is: milliseconds since the epoch with three decimals, connection,
         stream, device token, apns-id, status (0: never answered).

@@ -13,6 +13,7 @@ struct TroubleTests {
         let large = String(repeating: "x", count: 5000)
         let tokens = #""audience": {"tokens": ["ab"]}"#
         let payload = #""app": "shop", "payload": {"aps": {}}"#
+        let big = #""payload": {"aps": {"alert": "\#(large)"}}"#
         let jobs = [
             "{broken": ["$"],
             #"{"id": "none"}"#: ["$.app", "$.payload", "$.audience"],
@@ -21,9 +22,10 @@ struct TroubleTests {
                 "$.colour", "$.weight",
             ],
             #"{"id": "late", "app": "shop", "deadline": 100, \#(good)}"#: ["$.deadline"],
-            #"{"id": "big", "app": "shop", "payload": {"aps": {"alert": "\#(large)"}}, \#(tokens)}"#: [
-                "$.payload"
-            ],
+            #"{"id": "big", "app": "shop", "payload": {"aps": {"alert": "\#(large)"}}, \#(tokens)}"#:
+                [
+                    "$.payload"
+                ],
             #"{"id": "empty", \#(payload), "audience": {"redis_list": "nobody"}}"#: ["$.audience"],
             #"{"id": "type", \#(payload), "audience": {"redis_list": "peal:campaigns"}}"#: [
                 "$.audience.redis_list"
