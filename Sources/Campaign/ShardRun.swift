@@ -131,6 +131,12 @@ package struct ShardRun {
         now.nanoseconds / 1_000_000 + redisOffset
     }
 
+    /// Whether there is something to send now or to mark; without it, the run only waits for
+    /// answers and for the time to send again.
+    package var hasWork: Bool {
+        cursor < ledger.count || confirmed.count > 0 || !returned.isEmpty || !pendingMarks.isEmpty
+    }
+
     /// Marks that may be sent now.
     package var sendable: Int { confirmed.count }
 

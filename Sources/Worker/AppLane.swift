@@ -80,9 +80,11 @@ final class AppLane: PushSource, CredentialSource {
     /// How many marks a run of this lane should have outstanding.
     ///
     /// Campaigns share the lane's rate equally, the runs of one campaign share that campaign's
-    /// part.
+    /// part. Runs that only wait to send again need none of it.
     func markTarget(of active: ActiveRun, settings: WorkerSettings) -> Int {
-        let runs = queues.first { $0.campaign === active.campaign }?.runs.count ?? 1
+        let runs =
+            queues.first { $0.campaign === active.campaign }?.runs
+            .count { $0.active.run.hasWork } ?? 1
         // Without a limit the most is wanted.
         let perConnection =
             settings.ratePerConnection > 0 ? Double(settings.ratePerConnection) : 1e6

@@ -124,10 +124,14 @@ final class SendLoop: @unchecked Sendable {
 
     private func claim() {
         guard !isDraining, !isClaiming, !shared.isStopping, loop.now >= nextClaim else { return }
+        let limit = shared.settings.runLimit
+        let busy = runs.values.count { $0.run.hasWork }
+        guard busy < limit + WorkerSettings.extraRuns,
+            runs.count < limit + WorkerSettings.extraRuns + WorkerSettings.waitingRuns
+        else { return }
         var excluded: [String] = []
-        if runs.count >= shared.settings.runLimit {
+        if busy >= limit {
             // Full: only a campaign that has no shard here may still come in.
-            guard runs.count < shared.settings.runLimit + WorkerSettings.extraRuns else { return }
             excluded = Array(Set(runs.values.map(\.campaign.id)))
         }
         isClaiming = true

@@ -30,11 +30,14 @@ package struct WorkerSettings: Sendable {
 
     package init(redis: RedisAddress) { self.redis = redis }
 
-    /// Shards worked on at a time: as many as connections, so that each commits often enough.
+    /// Shards that have something to send at a time: as many as connections, so that each commits
+    /// often enough.
     var runLimit: Int { connections }
     /// Shards beyond `runLimit` that only a campaign without a shard here may claim, so that a long
     /// campaign does not keep a new one waiting.
     static let extraRuns = 4
+    /// Shards beside these that only wait to send again: that must not hold up the next shards.
+    static let waitingRuns = 16
 }
 
 /// A name for this process among all workers: host, process and a random part.

@@ -33,6 +33,29 @@ struct ShardRunTests {
         #expect(fixture.run.nextToSend(now: fixture.now) == 1)
     }
 
+    @Test("a run has work until its last mark is handed out, not while it waits to send again")
+    func hasWork() {
+        var fixture = RunFixture("..")
+        fixture.target = 1
+        fixture.commit()
+        #expect(fixture.send() == [0])
+        #expect(fixture.run.hasWork)  // 1 is untouched
+        _ = fixture.run.makeCommit(now: fixture.now, target: 2)
+        #expect(fixture.run.hasWork)  // 1 is marked, not confirmed
+        _ = fixture.run.applied(fixture.reply(), now: fixture.now)
+        #expect(fixture.run.hasWork)
+        #expect(fixture.send() == [1])
+        #expect(!fixture.run.hasWork)
+        fixture.record(0, .retry(reason: "TooManyRequests", delayMilliseconds: 2000))
+        fixture.record(1, .accepted)
+        fixture.commit()
+        #expect(!fixture.run.hasWork)
+        fixture.pass(milliseconds: 2000)
+        fixture.commit()
+        #expect(fixture.run.hasWork)
+        #expect(fixture.send() == [0])
+    }
+
     @Test("the life of a mark begins when its commit was made, not when it was answered")
     func slowReply() {
         var fixture = RunFixture("..")
