@@ -92,6 +92,15 @@ package struct PoolSettings: Sendable {
     /// Answers 500 in a row after which a connection is replaced while others are well.
     package var serverErrorsInRow = 3
 
+    /// Settings without a rate limit: a burst does no harm, so more bytes may wait.
+    package static var unpaced: PoolSettings {
+        var settings = PoolSettings()
+        settings.ratePerConnection = nil
+        settings.backlogLimit = 256 * 1024
+        settings.unsentLimit = 1024 * 1024
+        return settings
+    }
+
     package init() {}
 }
 

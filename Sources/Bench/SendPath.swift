@@ -45,9 +45,8 @@ final class SendPath: PushSource, CredentialSource {
     ) -> (
         cpu: Double, wall: Double, accepted: Int
     ) {
-        var settings = PoolSettings()
+        var settings = PoolSettings.unpaced
         settings.connections = connections
-        settings.ratePerConnection = nil
         settings.streamLimit = streams
         let pool = APNsPool(
             name: "bench", host: "127.0.0.1", port: port, context: context, loop: loop,

@@ -65,6 +65,16 @@ var template = Array("/tmp/peal-bench-XXXXXX".utf8CString)
 guard mkdtemp(&template) != nil else { fail("no temporary folder") }
 let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 
+/// Whether something listens on a loopback port.
+func isListening(_ port: Int) -> Bool {
+    guard let address = try? SocketAddress.resolve(host: "127.0.0.1", port: port).first,
+        let socket = try? Socket.connect(address)
+    else { return false }
+    defer { Socket.close(socket) }
+    usleep(20_000)
+    return Socket.connectionError(socket) == 0
+}
+
 /// Starts nginx on a free port; the port and the process.
 func startNginx() throws -> (port: Int, process: pid_t) {
     let authority = try CertificateAuthority()
@@ -90,6 +100,7 @@ func startNginx() throws -> (port: Int, process: pid_t) {
             "nginx", "-p", folder, "-e", "\(folder)/error.log", "-c", "\(folder)/nginx.conf",
         ])
     else { fail("nginx cannot be started; install nginx-light") }
+    for _ in 0..<100 where !isListening(port) { usleep(50_000) }
     return (port, process)
 }
 

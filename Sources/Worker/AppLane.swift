@@ -46,10 +46,10 @@ final class AppLane: PushSource, CredentialSource {
         self.profile = profile
         self.ended = ended
         tokens = shared.credentials[app].map { ProviderTokenSource(credential: $0) }
-        var settings = PoolSettings()
+        let isPaced = shared.settings.ratePerConnection > 0
+        var settings = isPaced ? PoolSettings() : PoolSettings.unpaced
         settings.connections = shared.settings.connections
-        settings.ratePerConnection =
-            shared.settings.ratePerConnection > 0 ? shared.settings.ratePerConnection : nil
+        if isPaced { settings.ratePerConnection = shared.settings.ratePerConnection }
         settings.requestTimeout = Nanoseconds.seconds(shared.settings.requestTimeoutSeconds)
         let server = shared.settings.server ?? profile.server
         built = APNsPool(
