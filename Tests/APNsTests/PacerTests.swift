@@ -9,14 +9,16 @@ struct PacerTests {
     @Test(
         "the limit decides burst and spacing",
         arguments: [
-            (1, 1, Int64(1_000_000_001)), (10, 1, 111_111_112), (200, 1, 5_025_126),
-            (1000, 5, 1_005_026), (1500, 8, 670_242),
+            (1, 1, Int64(1_000_000_001), Int64(833_333_335)), (10, 1, 111_111_112, 92_592_594),
+            (200, 1, 5_025_126, 4_187_605), (1000, 5, 1_005_026, 837_522),
+            (1500, 8, 670_242, 558_535),
         ])
-    func table(limit: Int, burst: Int, interval: Int64) {
+    func table(limit: Int, burst: Int, interval: Int64, catchUp: Int64) {
         let pacer = Pacer(limit: limit, now: Instant(nanoseconds: 0))
         #expect(pacer.limit == limit)
         #expect(pacer.burst == burst)
         #expect(pacer.interval == interval)
+        #expect(pacer.catchUpInterval == catchUp)
     }
 
     /// The times of all requests of a run with the given ticks, with as much work as can be sent.
@@ -66,6 +68,24 @@ struct PacerTests {
         #expect(fullest(times) <= 1500)
         let slow = run(limit: 1500, seconds: 10) { 4_000_000 }
         #expect(slow.count >= 14_850, "a tick of 4 ms holds the pace too")
+    }
+
+    @Test("a thread that is held up for 20 ms now and then still holds the pace, without a burst")
+    func stalls() {
+        var turns = 0
+        let times = run(limit: 1500, seconds: 10) {
+            turns += 1
+            return turns % 150 == 0 ? 20_000_000 : 1_000_000
+        }
+        // 13,200 are left at the even pace alone; the hard limit costs the rest.
+        #expect(times.count >= 14_700)
+        #expect(fullest(times) <= 1500)
+        // At most a fifth faster than even in any 50 ms, and the 8 that may leave at once.
+        var first = 0
+        for last in times.indices {
+            while times[last] - times[first] >= 50_000_000 { first += 1 }
+            #expect(last - first + 1 <= 8 + 90)
+        }
     }
 
     @Test("a new pacer starts empty, and a stall is followed by one burst at most")
