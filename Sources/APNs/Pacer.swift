@@ -6,8 +6,8 @@ package import Base
 /// With a limit of L, at most b = max(1, ⌈L / 200⌉) requests leave at once. Three rules, each
 /// sufficient alone to say no:
 ///
-/// 1. L − b requests a second are earned. What was not used is kept for a tenth of a second, so that
-///    a thread that the system held up for some milliseconds still holds the pace; beyond that it
+/// 1. L − b requests a second are earned. What was not used is kept for a tenth of a second, so
+///    that a thread that the system held up for some milliseconds still holds the pace; beyond that it
 ///    is lost.
 /// 2. What was kept is caught up at most a fifth faster than the even pace: never a burst.
 /// 3. Request k leaves no earlier than one second after request k − L, counted from the times of
@@ -62,7 +62,7 @@ package struct Pacer: Sendable {
         window = Window(limit: limit)
     }
 
-    /// Changes the limit from `now` on; the buckets are emptied, so that a change is no burst either.
+    /// Changes the limit from `now` on; the buckets are emptied, so that a change is no burst.
     package mutating func setLimit(_ limit: Int?, now: Instant) {
         self = Pacer(limit: limit, now: now)
     }
