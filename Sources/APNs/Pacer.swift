@@ -7,8 +7,8 @@ package import Base
 /// sufficient alone to say no:
 ///
 /// 1. L − b requests a second are earned. What was not used is kept for a tenth of a second, so
-///    that a thread that the system held up for some milliseconds still holds the pace; beyond that it
-///    is lost.
+///    that a thread that the system held up for some milliseconds still holds the pace; beyond
+///    that it is lost.
 /// 2. What was kept is caught up at most a fifth faster than the even pace: never a burst.
 /// 3. Request k leaves no earlier than one second after request k − L, counted from the times of
 ///    writing. This is the hard limit.
