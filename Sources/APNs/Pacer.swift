@@ -62,8 +62,7 @@ package struct Pacer: Sendable {
         window = Window(limit: limit)
     }
 
-    /// Changes the limit from `now` on; the buckets are emptied, so that a change is
-    /// no burst either.
+    /// Changes the limit from `now` on; the buckets are emptied, so that a change is no burst.
     package mutating func setLimit(_ limit: Int?, now: Instant) {
         self = Pacer(limit: limit, now: now)
     }
