@@ -68,6 +68,8 @@ package struct CommitReply: Sendable {
         case fenced
         /// Redis lost confirmed commits: the whole ledger must be written again.
         case rolledBack = "rolled_back"
+        /// Redis lost the claim: it must be taken back, then the whole ledger written again.
+        case claimRolledBack = "claim_rolled_back"
         /// The shard does not exist any more.
         case gone
     }

@@ -58,7 +58,7 @@ package struct ShardRun {
     /// How long what was committed is kept, to write it again after a rollback.
     package static let replayMemory = Nanoseconds.seconds(5)
 
-    package let fence: Fence
+    package internal(set) var fence: Fence
     package let policy: RunPolicy
     package internal(set) var ledger: [UInt8]
     /// The ledger as of the latest commit made: what Redis holds once that is applied.
@@ -82,6 +82,8 @@ package struct ShardRun {
 
     var number = 0
     var underWay: Commit?
+    /// The latest commit that was made, kept to be written again after a rollback.
+    var latest: Commit?
     var underWayAt: Instant
     var lastCommit: Instant?
     var outcomes = 0

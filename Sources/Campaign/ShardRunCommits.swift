@@ -10,6 +10,8 @@ extension ShardRun {
         case fenced
         /// Send `commitToRepeat` at once: Redis was rolled back.
         case replay
+        /// Take the claim back, then call `reasserted`: Redis lost it.
+        case reassert
     }
 
     /// Whether a commit should be made now.
@@ -67,6 +69,7 @@ extension ShardRun {
         outcomes = 0
         commit.changes = changes()
         underWay = commit
+        latest = commit
         underWayAt = now
         lastCommit = now
         return commit
@@ -86,6 +89,7 @@ extension ShardRun {
             underWay = replay(of: commit)
             underWayAt = now
             return .replay
+        case .claimRolledBack: return .reassert
         case .done:
             underWay = nil
             return .finished
@@ -107,6 +111,26 @@ extension ShardRun {
             held.removeAll()
         }
         return .goOn
+    }
+
+    /// The claim was taken back under a new epoch; the commit to send is the whole ledger.
+    package mutating func reasserted(_ taken: Fence, now: Instant) {
+        guard let commit = underWay else { return }
+        fence = taken
+        next.fence = taken
+        underWay = replay(of: commit)
+        underWay?.fence = taken
+        underWayAt = now
+    }
+
+    /// Makes the latest commit of a finished run the one under way again: a Redis that was replaced
+    /// may have lost it.
+    ///
+    /// Where it did not, repeating it changes nothing.
+    package mutating func reopen() -> Commit? {
+        isStopping = true
+        underWay = latest
+        return latest
     }
 
     private func replay(of commit: Commit) -> Commit {

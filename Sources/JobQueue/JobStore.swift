@@ -12,6 +12,8 @@ package final class JobStore {
 
     package let redis: RedisConnection
     package let namespace: String
+    /// The Redis that was seen last.
+    private var identity = ""
 
     package init(_ redis: RedisConnection, namespace: String) {
         self.redis = redis
@@ -30,6 +32,18 @@ package final class JobStore {
     }
 
     func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    /// Looks whether the connection reaches another Redis than before, perhaps with older data, and
+    /// makes that known; true then.
+    ///
+    /// Costs a call only after a reconnect.
+    package func seesAnotherRedis() throws(RedisError) -> Bool {
+        try redis.connect()
+        guard redis.identity != identity else { return false }
+        _ = try run(Scripts.incarnation, [redis.identity])
+        defer { identity = redis.identity }
+        return !identity.isEmpty
+    }
 
     // MARK: Intake
 
@@ -133,6 +147,21 @@ package final class JobStore {
                     status: status, campaignState: items[1].string ?? "",
                     nowMilliseconds: items[2].integer ?? 0, left: Int(items[3].integer ?? 0)))
         }
+    }
+
+    /// Takes a shard back after Redis lost the claim: the new fence, or nil when it is somebody
+    /// else's.
+    package func reassert(worker: String, _ fence: Fence) throws(RedisError) -> Fence? {
+        let reply = try run(
+            Scripts.reassert,
+            [
+                fence.campaign, String(fence.shard), fence.plan, String(fence.epoch), fence.nonce,
+                worker, String(JobStore.leaseMilliseconds),
+            ])
+        guard let epoch = reply.integer, epoch > 0 else { return nil }
+        var taken = fence
+        taken.epoch = Int(epoch)
+        return taken
     }
 
     private func arguments(of commit: Commit) -> [[UInt8]] {

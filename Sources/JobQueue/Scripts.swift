@@ -19,6 +19,8 @@ enum Scripts {
     static let expired = make("expired", PackageResources.expired_lua)
     static let reclaim = make("reclaim", PackageResources.reclaim_lua)
     static let orphans = make("orphans", PackageResources.orphans_lua)
+    static let incarnation = make("incarnation", PackageResources.incarnation_lua)
+    static let reassert = make("reassert", PackageResources.reassert_lua)
     static let unpark = make("unpark", PackageResources.unpark_lua)
     static let control = make("control", PackageResources.control_lua)
     static let idle = make("idle", PackageResources.idle_lua)

@@ -33,6 +33,10 @@ package final class RedisConnection {
     package let address: RedisAddress
     /// Counts connections made, so that a caller sees that it was reconnected.
     package private(set) var generation = 0
+    /// Which Redis this is: its run id and replication id.
+    ///
+    /// Another one after a reconnect may hold older data.
+    package private(set) var identity = ""
     /// Round trips made since the start.
     package private(set) var roundTrips = 0
 
@@ -185,17 +189,24 @@ package final class RedisConnection {
             commands.append(["SELECT", String(address.database)].map { Array($0.utf8) })
         }
         commands.append(["CLIENT", "SETNAME", name].map { Array($0.utf8) })
+        commands.append(["INFO", "replication"].map { Array($0.utf8) })
         commands.append(["INFO", "server"].map { Array($0.utf8) })
         let replies = try exchange(commands, deadline: deadline)
         for reply in replies {
             if case .error(let text) = reply { throw RedisError(.refused, text) }
         }
-        let info = replies.last?.string ?? ""
-        guard
-            let line = info.split(whereSeparator: \.isNewline).first(where: {
-                $0.hasPrefix("redis_version:")
-            }),
-            let major = Int(line.dropFirst("redis_version:".count).prefix { $0 != "." }), major >= 7
+        func field(_ name: String) -> Substring? {
+            for reply in replies.suffix(2) {
+                let lines = (reply.string ?? "").split(whereSeparator: \.isNewline)
+                if let line = lines.first(where: { $0.hasPrefix("\(name):") }) {
+                    return line.dropFirst(name.count + 1)
+                }
+            }
+            return nil
+        }
+        identity = "\(field("run_id") ?? ""):\(field("master_replid") ?? "")"
+        guard let major = field("redis_version").flatMap({ Int($0.prefix { $0 != "." }) }),
+            major >= 7
         else {
             throw RedisError(
                 .unsuitable,

@@ -119,8 +119,10 @@ final class AppLane: PushSource, CredentialSource {
             queues[place].turn += 1
             if queues[place].turn >= queues[place].runs.count { queues[place].turn = 0 }
             let (number, active) = queues[place].runs[queues[place].turn]
-            guard let index = active.run.nextToSend(now: now) else { continue }
-            let token = active.recipients.content(index)
+            guard let recipients = active.recipients,
+                let index = active.run.nextToSend(now: now)
+            else { continue }
+            let token = recipients.content(index)
             return Push(
                 template: active.template, token: token, id: active.campaign.identifier.make(token),
                 tag: UInt64(number) << 32 | UInt64(index))

@@ -10,7 +10,8 @@ internal import Telemetry
 /// One claimed shard on the loop.
 final class ActiveRun {
     var run: ShardRun
-    let recipients: RecipientTable
+    /// Nil once the run ended.
+    var recipients: RecipientTable?
     let campaign: CampaignContext
     let template: PushTemplate
     let lane: AppLane
@@ -47,6 +48,8 @@ final class SendLoop: @unchecked Sendable {
     private var campaigns: [String: CampaignContext] = [:]
     private var runs: [Int: ActiveRun] = [:]
     private var nextRun = 0
+    /// Runs that ended in the last seconds, to be written again when Redis lost their end.
+    private var recentlyEnded: [(at: Instant, active: ActiveRun)] = []
     private var isClaiming = false
     private var nextClaim = Instant(nanoseconds: 0)
     private var isDraining = false
@@ -147,7 +150,43 @@ final class SendLoop: @unchecked Sendable {
                 shared.log.error("commit_refused", why)
                 if let active = runs[number] { drop(number, active, "Redis refuses its commits") }
             case .claimed(let claimed): self.claimed(claimed)
+            case .reasserted(let number, let fence): reasserted(number, fence)
+            case .redisChanged: reopenEnded()
             }
+        }
+    }
+
+    private func reasserted(_ number: Int, _ fence: Fence?) {
+        guard let active = runs[number] else { return }
+        guard let fence else {
+            drop(number, active, "Redis lost the claim and another worker has the shard")
+            return
+        }
+        hold(active.run.fence, false)
+        hold(fence, true)
+        active.run.reasserted(fence, now: loop.now)
+        if let commit = active.run.commitToRepeat {
+            exchange?.requests.add(.commit(run: number, commit))
+        }
+    }
+
+    /// Writes the runs again that ended in the last seconds: where Redis kept them, nothing
+    /// changes.
+    private func reopenEnded() {
+        for (_, active) in recentlyEnded {
+            guard let commit = active.run.reopen() else { continue }
+            nextRun = (nextRun + 1) & 0x7FFF_FFFF
+            runs[nextRun] = active
+            active.lane.add(nextRun, active)
+            hold(active.run.fence, true)
+            exchange?.requests.add(.commit(run: nextRun, commit))
+        }
+        recentlyEnded.removeAll()
+    }
+
+    private func hold(_ fence: Fence, _ isHeld: Bool) {
+        shared.holds.withLock { holds in
+            if isHeld { holds.insert(.shard(fence)) } else { holds.remove(.shard(fence)) }
         }
     }
 
@@ -193,11 +232,18 @@ final class SendLoop: @unchecked Sendable {
     // MARK: Commits
 
     private func committed(_ number: Int, _ reply: CommitReply) {
+        // Redis answers: what ended before its memory can be lost is forgotten.
+        recentlyEnded.removeAll { loop.now - $0.at > ShardRun.replayMemory }
         guard let active = runs[number] else { return }
         switch active.run.applied(reply, now: loop.now) {
         case .goOn:
             if reply.campaignState == "running" { active.campaign.isPausing = false }
-        case .finished: forget(number, active)
+        case .finished:
+            active.recipients = nil
+            recentlyEnded.append((loop.now, active))
+            forget(number, active)
+        case .reassert:
+            exchange?.requests.add(.reassert(run: number, active.run.fence))
         case .fenced:
             drop(number, active, "Redis says that the claim is not this worker's any more")
         case .replay:
@@ -226,7 +272,7 @@ final class SendLoop: @unchecked Sendable {
     private func forget(_ number: Int, _ active: ActiveRun) {
         runs[number] = nil
         active.lane.remove(number)
-        shared.holds.withLock { _ = $0.remove(.shard(active.run.fence)) }
+        hold(active.run.fence, false)
         if !runs.values.contains(where: { $0.campaign === active.campaign }) {
             campaigns[active.campaign.id] = nil
         }
@@ -250,7 +296,7 @@ final class SendLoop: @unchecked Sendable {
     }
 
     private func ended(_ number: Int, _ index: Int, _ outcome: PushOutcome, _ latency: Int64) {
-        guard let active = runs[number] else { return }
+        guard let active = runs[number], let recipients = active.recipients else { return }
         let now = loop.now
         let milliseconds: Int?
         switch outcome {
@@ -265,7 +311,7 @@ final class SendLoop: @unchecked Sendable {
             return
         }
         let reaction = Reactions.react(
-            to: outcome, token: active.recipients.content(index), tries: active.run.tries(index),
+            to: outcome, token: recipients.content(index), tries: active.run.tries(index),
             campaign: active.campaign, isCredentialRefused: active.lane.isCredentialRefused,
             random: random.fraction(),
             nowMilliseconds: active.run.redisMilliseconds(now))

@@ -16,9 +16,13 @@ final class ShardExchange: Sendable {
 
     enum Request: Sendable {
         case commit(run: Int, Commit)
+        /// Takes a shard back whose claim Redis lost.
+        case reassert(run: Int, Fence)
         /// Claims a shard, passing over campaigns in the list.
         case claim(excluding: [String])
         case pause(campaign: String, reason: String)
+
+        var isClaim: Bool { if case .claim = self { true } else { false } }
     }
 
     enum Answer: Sendable {
@@ -27,6 +31,10 @@ final class ShardExchange: Sendable {
         /// worker's.
         case refused(run: Int, String)
         case claimed(Claimed?)
+        /// The shard is this worker's again under a new fence, or nil: somebody else's.
+        case reasserted(run: Int, Fence?)
+        /// Redis is another one than before and may have lost what it confirmed.
+        case redisChanged
     }
 
     /// A claimed shard with all it needs.
@@ -75,6 +83,12 @@ final class ShardExchange: Sendable {
     private func serve(
         _ waiting: inout [Request], _ store: JobStore, _ jobs: inout [String: Job]
     ) throws(RedisError) {
+        if try store.seesAnotherRedis() {
+            shared.log.warning(
+                "redis_changed",
+                "Redis was restarted or replaced; nobody claims for 3 s while owners return")
+            answer([.redisChanged])
+        }
         // A pause first: a shard that is given back for it must not be claimed again meanwhile.
         for case .pause(let campaign, let reason) in waiting {
             _ = try store.control(campaign: campaign, .pause, reason: reason)
@@ -103,8 +117,16 @@ final class ShardExchange: Sendable {
             answer(answers)
             if let trouble { throw trouble }
         }
-        while case .claim(let excluded)? = waiting.first {
-            answer([.claimed(try claim(store, excluded, &jobs))])
+        // Claims come last: shards that are taken back must not be handed out.
+        waiting.sort { !$0.isClaim && $1.isClaim }
+        while let request = waiting.first {
+            switch request {
+            case .claim(let excluded): answer([.claimed(try claim(store, excluded, &jobs))])
+            case .reassert(let run, let fence):
+                let taken = try store.reassert(worker: shared.id, fence)
+                answer([.reasserted(run: run, taken)])
+            case .commit, .pause: return
+            }
             waiting.removeFirst()
         }
     }

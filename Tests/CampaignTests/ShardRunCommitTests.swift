@@ -275,4 +275,42 @@ struct ShardRunCommitTests {
         #expect(replay.reasons.map(\.text) == ["New"])
         #expect(replay.changed.hasPrefix("0:rr"))
     }
+
+    @Test("a lost claim is taken back with a new fence and the whole ledger")
+    func reassert() throws {
+        var fixture = RunFixture("...")
+        fixture.target = 2
+        fixture.commit()
+        #expect(fixture.send() == [0, 1])
+        fixture.record(0, .accepted)
+        let commit = fixture.run.makeCommit(now: fixture.now, target: 2)
+        #expect(
+            fixture.run.applied(fixture.reply(.claimRolledBack), now: fixture.now) == .reassert)
+        var taken = fixture.run.fence
+        taken.epoch += 1
+        fixture.run.reasserted(taken, now: fixture.now)
+        let replay = try #require(fixture.run.commitToRepeat)
+        #expect(replay.isReplay)
+        #expect(replay.fence == taken)
+        #expect(replay.number == commit.number)
+        #expect(replay.changed == "0:a>>")
+        #expect(fixture.run.applied(fixture.reply(), now: fixture.now) == .goOn)
+        fixture.record(1, .accepted)
+        #expect(fixture.run.makeCommit(now: fixture.now, target: 2).fence == taken)
+    }
+
+    @Test("a finished run can be opened again to repeat its last commit unchanged")
+    func reopen() throws {
+        var fixture = RunFixture(".")
+        fixture.commit()
+        #expect(fixture.send() == [0])
+        fixture.record(0, .accepted)
+        let last = fixture.run.makeCommit(now: fixture.now, target: 1)
+        #expect(fixture.run.applied(fixture.reply(.done), now: fixture.now) == .finished)
+        let opened = fixture.run.reopen()
+        let again = try #require(opened)
+        #expect(again.number == last.number)
+        #expect(again.changed == last.changed)
+        #expect(fixture.run.applied(fixture.reply(.done), now: fixture.now) == .finished)
+    }
 }

@@ -129,7 +129,7 @@ struct World {
         let reply = model.apply(commit, nowMilliseconds: redisNow)
         switch run.applied(reply, now: now) {
         case .replay: underWay = (sent.commit, commitLedger() ?? sent.ledger)
-        case .fenced: faults.append("fenced without a reason")
+        case .fenced, .reassert: faults.append("fenced without a reason")
         case .goOn, .finished:
             underWay = nil
             isRolledBack = false

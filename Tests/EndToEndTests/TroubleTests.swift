@@ -79,6 +79,39 @@ struct TroubleTests {
         #expect(try await fleet.peal(["audit"]).end == .exit(0))
     }
 
+    @Test("a Redis that comes back with older data is written again, and nobody is sent twice")
+    func rollback() async throws {
+        let fleet = try await Fleet(appendOnly: true)
+        try fleet.enqueue("older", 24_000)
+        let worker = try fleet.worker([
+            "--connections", "2", "--rate", "1000", "--shard-size", "1000",
+        ])
+        try await eventually("it sends") { try fleet.counters("older")["accepted"] ?? 0 > 2000 }
+        fleet.redis.kill()
+        try fleet.redis.directory.copy("appendonlydir", to: "copy")
+        try fleet.redis.restart()
+        let then = try fleet.counters("older")["accepted"] ?? 0
+        // Goes on for about two shards, which are claimed and finished in what will be lost.
+        try await eventually("it goes on") {
+            try fleet.counters("older")["accepted"] ?? 0 > then + 3000
+        }
+        fleet.redis.kill()
+        try fleet.redis.directory.remove("appendonlydir")
+        try fleet.redis.directory.copy("copy", to: "appendonlydir")
+        try fleet.redis.restart()
+        try await eventually("it is completed", within: .seconds(90)) {
+            try fleet.state("older") == "completed"
+        }
+        worker.send(15)
+        #expect(try await worker.wait() == .exit(0))
+        #expect(worker.errors.contains("redis_changed"))
+        let record = try await fleet.finalRecord()
+        #expect(record.tokens(200).count == 24_000)
+        #expect(record.doubles == 0)
+        #expect(try fleet.counters("older")["accepted"] == 24_000)
+        #expect(try await fleet.peal(["audit"]).end == .exit(0))
+    }
+
     @Test("a server with another certificate gets nothing, and one line says why")
     func wrongCertificate() async throws {
         let fleet = try await Fleet()

@@ -122,6 +122,7 @@ struct ClaimTests {
         for member in ["a:0", "a:1", "b:plan"] { try queue.expire(member) }
         var stolen = other.fence
         stolen.nonce = "mine"
+        stolen.epoch -= 1
         let lost = try queue.store.heartbeat(
             worker: "w", fields: ["host": "h"],
             holds: [

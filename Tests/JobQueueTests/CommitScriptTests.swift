@@ -123,19 +123,24 @@ struct CommitScriptTests {
         #expect(try queue.commit(shard.fence, 5, [(4, "aa")]).status == .ok)
     }
 
-    @Test("another plan, epoch or nonce is fenced, a shard that does not exist is gone")
+    @Test("another plan or a greater stored epoch fences, an epoch that Redis lost does not")
     func fences() throws {
         let queue = try QueueFixture()
         try queue.campaign("a", [1])
         let fence = try #require(try queue.claim("n")).fence
         var (plan, epoch, nonce, shard, campaign) = (fence, fence, fence, fence, fence)
+        var old = fence
         plan.plan = "other"
+        old.epoch -= 1
         epoch.epoch += 1
         nonce.nonce = "other"
         shard.shard = 7
         campaign.campaign = "b"
-        for wrong in [plan, epoch, nonce] {
+        for wrong in [plan, old] {
             #expect(try queue.commit(wrong, 1, [(0, "a")]).status == .fenced)
+        }
+        for lost in [epoch, nonce] {
+            #expect(try queue.commit(lost, 1, [(0, "a")]).status == .claimRolledBack)
         }
         for missing in [shard, campaign] {
             #expect(try queue.commit(missing, 1, [(0, "a")]).status == .gone)

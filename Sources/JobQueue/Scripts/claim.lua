@@ -18,6 +18,8 @@ if last[1] == ARGV[2] and
     redis.call('HGET', shard_key(last[2], last[3]), 'nonce') == ARGV[2] then
     return hand_out(last[2], last[3])
 end
+-- After a change of Redis living owners take their shards back first.
+if tonumber(redis.call('GET', ns .. ':claims_from') or '0') > now then return { 'none' } end
 local ring = ns .. ':ring'
 for _ = 1, math.min(64, redis.call('LLEN', ring)) do
     local id = redis.call('LINDEX', ring, 0)
@@ -25,9 +27,12 @@ for _ = 1, math.min(64, redis.call('LLEN', ring)) do
     if string.find(ARGV[4], ',' .. id .. ',', 1, true) then
         redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
     else
-        local h = redis.call('HMGET', campaign, 'state', 'weight')
-        local n = h[1] == 'running' and redis.call('LPOP', campaign .. ':ready')
-        if not n then
+        local h = redis.call('HMGET', campaign, 'state', 'weight', 'claims_from_ms')
+        local early = h[3] and tonumber(h[3]) > now
+        local n = h[1] == 'running' and not early and redis.call('LPOP', campaign .. ':ready')
+        if early then
+            redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
+        elseif not n then
             redis.call('LPOP', ring)
             redis.call('HDEL', campaign, 'in_ring', 'turn')
         else

@@ -9,7 +9,7 @@
 --   14 indexes whose outcome became unknown (u32 each), 15 number of reason arguments,
 --   16 number of deactivations, then reasons (index, text), deactivations, quarantine entries.
 -- Returns {status, campaign state, now, not terminal, stored commit number}; status is ok, done,
---   fenced, rolled_back or gone.
+--   fenced, rolled_back (commits were lost), claim_rolled_back (the claim was) or gone.
 -- Cost: O(bytes changed); about 0.3 ms for 500 outcomes.
 local id, n, number = ARGV[1], ARGV[2], tonumber(ARGV[6])
 local campaign, shard, member = campaign_key(id), shard_key(id, n), id .. ':' .. n
@@ -17,7 +17,9 @@ local h = redis.call('HMGET', shard, 'plan', 'epoch', 'nonce', 'revision', 'stat
 local state = redis.call('HGET', campaign, 'state')
 if not h[1] or not state then return { 'gone', '', now, 0, 0 } end
 if h[1] ~= ARGV[3] or h[2] ~= ARGV[4] or h[3] ~= ARGV[5] then
-    return { 'fenced', state, now, 0, tonumber(h[4]) }
+    -- Epochs only grow: one that is not greater than the owner's means that the claim was lost.
+    local lost = h[1] == ARGV[3] and tonumber(h[2]) <= tonumber(ARGV[4]) and h[5] ~= 'done'
+    return { lost and 'claim_rolled_back' or 'fenced', state, now, 0, tonumber(h[4]) }
 end
 local stored = tonumber(h[4])
 local counts = unpack_counts(h[6])

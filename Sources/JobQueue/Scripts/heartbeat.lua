@@ -13,15 +13,18 @@ redis.call('EXPIRE', ns .. ':worker:' .. worker, 86400)
 local lost = { now }
 for i = 4 + fields, #ARGV, 4 do
     local id, n = ARGV[i], ARGV[i + 1]
-    local member, held = id .. ':' .. n, false
+    local member, held, lost_it = id .. ':' .. n, false, false
     if n == 'plan' then
         local h = redis.call('HMGET', campaign_key(id), 'plan', 'state')
         held = h[1] == ARGV[i + 3] and h[2] == 'planning'
+        lost_it = not held
     else
         local h = redis.call('HMGET', shard_key(id, n), 'epoch', 'nonce', 'state')
         held = h[1] == ARGV[i + 2] and h[2] == ARGV[i + 3] and h[3] == 'running'
+        -- A lower epoch than the owner's means that Redis lost the claim: the owner takes it back.
+        lost_it = not h[1] or tonumber(h[1]) > tonumber(ARGV[i + 2])
     end
     if held then redis.call('ZADD', ns .. ':leases', now + lease, member)
-    else lost[#lost + 1] = member end
+    elseif lost_it then lost[#lost + 1] = member end
 end
 return lost

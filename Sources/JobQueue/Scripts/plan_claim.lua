@@ -4,6 +4,7 @@
 -- ARGV: 1 worker, 2 new plan id (random), 3 lease in ms.
 -- Returns {none} or {plan, campaign, job, shards of an earlier, unfinished plan}. The same plan id
 --   again gets the same campaign.
+if tonumber(redis.call('GET', ns .. ':claims_from') or '0') > now then return { 'none' } end
 local plans = ns .. ':plans'
 local worker = ns .. ':worker:' .. ARGV[1]
 local last = redis.call('HMGET', worker, 'plan_id', 'plan_campaign')
@@ -20,6 +21,7 @@ end
 if not id then return { 'none' } end
 local campaign = campaign_key(id)
 redis.call('HSET', campaign, 'plan', ARGV[2], 'planner', ARGV[1])
+redis.call('HSETNX', campaign, 'plan_started_ms', now)
 redis.call('HSET', worker, 'plan_id', ARGV[2], 'plan_campaign', id)
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), id .. ':plan')
 return { 'plan', id, redis.call('GET', campaign .. ':job'),

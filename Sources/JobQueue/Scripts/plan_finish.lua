@@ -1,15 +1,20 @@
 #!lua flags=allow-oom
--- Ends planning: the campaign runs, or is paused when somebody asked for that meanwhile.
+-- Ends planning: the campaign runs, or is paused when somebody asked for that meanwhile. After a
+-- planning of more than 2 s its first shard is claimed 2 s later: a Redis that loses the end of the
+-- plan has it made again, and nothing must have been sent by the old one.
 --
 -- ARGV: 1 campaign, 2 plan id, 3 shards with recipients, 4 recipients in all.
 -- Returns ok or fenced. Repeating it answers ok.
 local id, campaign = ARGV[1], campaign_key(ARGV[1])
-local h = redis.call('HMGET', campaign, 'plan', 'state', 'control')
+local h = redis.call('HMGET', campaign, 'plan', 'state', 'control', 'plan_started_ms')
 if h[1] ~= ARGV[2] then return 'fenced' end
 if h[2] ~= 'planning' then return 'ok' end
 local state = h[3] == 'pause' and 'paused' or 'running'
 redis.call('HSET', campaign, 'state', state, 'open_shards', ARGV[3], 'total', ARGV[4],
     'planned_ms', now)
+if now - tonumber(h[4] or now) > 2000 then
+    redis.call('HSET', campaign, 'claims_from_ms', now + 2000)
+end
 redis.call('ZREM', ns .. ':leases', id .. ':plan')
 if state == 'running' then enter_ring(id) end
 report(id, state)
