@@ -76,7 +76,8 @@ struct CheckedJob {
             let good = faults.isEmpty ? job : nil
             self.init(path: path, id: job.id, job: good, faults: faults)
         } catch {
-            self.init(path: path, id: error.id, job: nil, faults: error.faults)
+            let all = error.faults + (apps?.faults(ofApp: error.app) ?? [])
+            self.init(path: path, id: error.id, job: nil, faults: all)
         }
     }
 

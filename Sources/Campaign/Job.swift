@@ -97,11 +97,14 @@ package typealias JobFault = JSONFault
 package struct JobFaults: Error, Equatable, CustomStringConvertible {
     /// The job's id, if it could be read.
     package let id: String?
+    /// The job's app, if it could be read.
+    package let app: String?
     /// At least one.
     package let faults: [JobFault]
 
-    package init(id: String?, faults: [JobFault]) {
+    package init(id: String?, app: String? = nil, faults: [JobFault]) {
         self.id = id
+        self.app = app
         self.faults = faults
     }
 

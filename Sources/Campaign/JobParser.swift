@@ -31,7 +31,8 @@ extension Job {
         var parser = JobParser(members, now: now)
         let parts = parser.read()
         guard let parts, parser.fields.faults.isEmpty else {
-            throw JobFaults(id: json["id"]?.string, faults: parser.fields.faults)
+            throw JobFaults(
+                id: json["id"]?.string, app: json["app"]?.string, faults: parser.fields.faults)
         }
         return Job(
             id: parts.id, app: parts.app, environment: parts.environment,

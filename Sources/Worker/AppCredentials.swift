@@ -38,11 +38,15 @@ extension AppProfiles {
 
     /// What is wrong with a job in view of these apps.
     package func faults(of job: Job) -> [JobFault] {
-        guard let profile = self[job.app] else {
-            let hint = Nearest.hint(for: job.app, among: names)
-            let message = "\"\(job.app)\" is not in the apps file\(hint); add it there"
-            return [JobFault(path: "$.app", message: message)]
-        }
+        guard let profile = self[job.app] else { return faults(ofApp: job.app) }
         return job.fault(profileEnvironment: profile.environment).map { [$0] } ?? []
+    }
+
+    /// The fault of a job whose app is not in the apps file.
+    package func faults(ofApp name: String?) -> [JobFault] {
+        guard let name, self[name] == nil else { return [] }
+        let hint = Nearest.hint(for: name, among: names)
+        let message = "\"\(name)\" is not in the apps file\(hint); add it there"
+        return [JobFault(path: "$.app", message: message)]
     }
 }

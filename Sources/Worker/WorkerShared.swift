@@ -65,7 +65,8 @@ final class WorkerShared: Sendable {
             guard faults.isEmpty else { return .failure(JobFaults(id: job.id, faults: faults)) }
             return .success((job, job.digest))
         } catch {
-            return .failure(error)
+            let all = error.faults + apps.faults(ofApp: error.app)
+            return .failure(JobFaults(id: error.id, app: error.app, faults: all))
         }
     }
 }

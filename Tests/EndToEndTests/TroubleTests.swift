@@ -18,6 +18,7 @@ struct TroubleTests {
             "{broken": ["$"],
             #"{"id": "none"}"#: ["$.app", "$.payload", "$.audience"],
             #"{"id": "app", "app": "other", \#(good)}"#: ["$.app"],
+            #"{"id": "two", "app": "other", "size": 1, \#(good)}"#: ["$.app", "$.size"],
             #"{"id": "field", "app": "shop", "colour": 1, "weight": "x", \#(good)}"#: [
                 "$.colour", "$.weight",
             ],
