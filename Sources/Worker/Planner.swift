@@ -14,6 +14,8 @@ final class Planner: Sendable {
     /// Bytes of windows in one call at most.
     private static let callBytes = 512 * 1024
     private static let idlePause = Nanoseconds.milliseconds(500)
+    /// After a plan that this worker cannot make, others get the time to take it.
+    private static let refusedPause = Nanoseconds.seconds(2)
 
     private let shared: WorkerShared
     private let planned: @Sendable () -> Void
@@ -57,9 +59,13 @@ final class Planner: Sendable {
         let started = Instant.now()
         do {
             guard case .success((let job, _)) = shared.read(plan.job, isAccepted: true) else {
-                // It was valid when it was registered; this worker's app file differs.
-                throw AudienceError(
-                    path: "$.app", message: "this job is not valid for the worker \(shared.id)")
+                // It was valid when it was registered: this worker's apps file differs.
+                shared.log.error(
+                    "plan_unusable", "this worker cannot run the job: compare its apps file",
+                    [("campaign", .text(plan.campaign))])
+                try store.releasePlan(plan)
+                Thread.sleep(nanoseconds: Planner.refusedPause)
+                return
             }
             let total = try write(job, plan, store, &backoff)
             let fields: [(String, LogValue)] = [

@@ -138,7 +138,7 @@ final class SendLoop: @unchecked Sendable {
             excluded = Array(Set(runs.values.map(\.campaign.id)))
         }
         isClaiming = true
-        exchange?.requests.add(.claim(excluding: excluded))
+        exchange?.requests.add(.claim(nonce: WorkerID.nonce(), excluding: excluded))
     }
 
     /// Takes what the exchange brings.

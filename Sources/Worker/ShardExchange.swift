@@ -18,8 +18,9 @@ final class ShardExchange: Sendable {
         case commit(run: Int, Commit)
         /// Takes a shard back whose claim Redis lost.
         case reassert(run: Int, Fence)
-        /// Claims a shard, passing over campaigns in the list.
-        case claim(excluding: [String])
+        /// Claims a shard, passing over campaigns in the list. Repeated with the same nonce after
+        /// trouble, it gets the same shard.
+        case claim(nonce: String, excluding: [String])
         case pause(campaign: String, reason: String)
 
         var isClaim: Bool { if case .claim = self { true } else { false } }
@@ -45,6 +46,10 @@ final class ShardExchange: Sendable {
     }
 
     let requests = Mailbox<Request>(limit: mailboxLimit)
+    /// How long no shard of a campaign is claimed that this worker could not run.
+    static let shunTime = Nanoseconds.seconds(60)
+
+    private let shunned = Lock<[String: Instant]>([:])
     private let shared: WorkerShared
     private let answer: @Sendable ([Answer]) -> Void
 
@@ -121,7 +126,8 @@ final class ShardExchange: Sendable {
         waiting.sort { !$0.isClaim && $1.isClaim }
         while let request = waiting.first {
             switch request {
-            case .claim(let excluded): answer([.claimed(try claim(store, excluded, &jobs))])
+            case .claim(let nonce, let excluded):
+                answer([.claimed(try claim(store, nonce, excluded, &jobs))])
             case .reassert(let run, let fence):
                 let taken = try store.reassert(worker: shared.id, fence)
                 answer([.reasserted(run: run, taken)])
@@ -132,11 +138,16 @@ final class ShardExchange: Sendable {
     }
 
     private func claim(
-        _ store: JobStore, _ excluded: [String], _ jobs: inout [String: Job]
+        _ store: JobStore, _ nonce: String, _ excluded: [String], _ jobs: inout [String: Job]
     ) throws(RedisError) -> Claimed? {
+        let now = Instant.now()
+        let refused = shunned.withLock { shunned in
+            shunned = shunned.filter { now - $0.value < ShardExchange.shunTime }
+            return Array(shunned.keys)
+        }
         guard !shared.isStopping,
             let shard = try store.claim(
-                worker: shared.id, nonce: WorkerID.nonce(), excluding: excluded)
+                worker: shared.id, nonce: nonce, excluding: excluded + refused)
         else { return nil }
         let campaign = shard.fence.campaign
         // Renewed from now on: reading the recipients may take a while.
@@ -145,20 +156,30 @@ final class ShardExchange: Sendable {
             if jobs.count >= 64 { jobs.removeAll() }
             let raw = try store.job(campaign) ?? []
             guard case .success((let job, _)) = shared.read(raw, isAccepted: true) else {
-                return giveBack(shard, "this worker cannot run the job: compare its apps file")
+                return try giveBack(
+                    shard, store, "this worker cannot run the job: compare its apps file")
             }
             jobs[campaign] = job
         }
         let windows = try store.windows(campaign: campaign, shard: shard.fence.shard)
         guard let job = jobs[campaign], let table = RecipientTable(windows: windows),
             table.count == shard.ledger.count
-        else { return giveBack(shard, "recipients and ledger of the shard do not match") }
+        else {
+            return try giveBack(shard, store, "recipients and ledger of the shard do not match")
+        }
         return Claimed(shard: shard, recipients: Unshared(table), job: job)
     }
 
-    /// Lets the lease of a shard run out that this worker cannot work on.
-    private func giveBack(_ shard: JobStore.ClaimedShard, _ why: String) -> Claimed? {
+    /// Gives a shard back that this worker cannot work on and shuns its campaign for a while.
+    private func giveBack(
+        _ shard: JobStore.ClaimedShard, _ store: JobStore, _ why: String
+    ) throws(RedisError) -> Claimed? {
+        var commit = Commit(fence: shard.fence, number: 1)
+        commit.finish = .release
+        commit.due = shard.due
+        _ = try store.commit([commit])
         shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
+        shunned.withLock { $0[shard.fence.campaign] = Instant.now() }
         shared.log.error(
             "shard_unusable", why,
             [("campaign", .text(shard.fence.campaign)), ("shard", .number(shard.fence.shard))])
