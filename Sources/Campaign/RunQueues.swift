@@ -1,3 +1,5 @@
+internal import Base
+
 /// Indexes in the order in which they may be sent.
 struct IndexQueue {
     private var items: [Int] = []
@@ -33,40 +35,20 @@ struct IndexQueue {
 
 /// Deferred recipients by the time they are due (Redis' clock, ms).
 struct DueHeap {
-    private var heap: [(index: Int, time: Int64)] = []
+    private var heap = MinHeap<Int>()
 
-    var first: (index: Int, time: Int64)? { heap.first }
+    var first: (index: Int, time: Int64)? { heap.first.map { ($0.element, $0.key) } }
     var count: Int { heap.count }
 
-    mutating func add(_ index: Int, _ time: Int64) {
-        heap.append((index, time))
-        var child = heap.count - 1
-        while child > 0, heap[child].time < heap[(child - 1) / 2].time {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
+    mutating func add(_ index: Int, _ time: Int64) { heap.add(index, key: time) }
 
-    mutating func removeFirst() {
-        guard !heap.isEmpty else { return }
-        heap.swapAt(0, heap.count - 1)
-        heap.removeLast()
-        var parent = 0
-        while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2]
-            where child < heap.count && heap[child].time < heap[least].time { least = child }
-            guard least != parent else { return }
-            heap.swapAt(parent, least)
-            parent = least
-        }
-    }
+    mutating func removeFirst() { heap.removeFirst() }
 
     /// All entries as due records.
     func records() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(heap.count * 12)
-        for entry in heap { DueRecords.append(entry.index, entry.time, to: &bytes) }
+        for entry in heap.all { DueRecords.append(entry.element, entry.key, to: &bytes) }
         return bytes
     }
 }

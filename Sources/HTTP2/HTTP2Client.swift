@@ -66,12 +66,12 @@ package final class HTTP2Client {
         defer { nghttp2_option_del(option) }
         nghttp2_option_set_peer_max_concurrent_streams(option, 1)
         let context = Unmanaged.passUnretained(self).toOpaque()
-        try check(nghttp2_session_client_new2(&session, callbacks, context, option))
+        try Session.check(nghttp2_session_client_new2(&session, callbacks, context, option))
         var settings = [
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0)
         ]
-        try check(
+        try Session.check(
             nghttp2_submit_settings(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), &settings, settings.count))
     }
@@ -139,23 +139,12 @@ package final class HTTP2Client {
 
     /// Reads all bytes of `input`.
     package func receive(_ input: ByteQueue) throws {
-        let bytes = input.readable
-        guard let start = bytes.baseAddress, bytes.count > 0 else { return }
-        let count = nghttp2_session_mem_recv(
-            session, start.assumingMemoryBound(to: UInt8.self), bytes.count)
-        guard count >= 0 else { throw error(Int(count)) }
-        input.consume(Int(count))
+        try Session.receive(session, input)
     }
 
     /// Moves the frames that may be sent now into `output`.
     package func flush() throws {
-        while true {
-            var data: UnsafePointer<UInt8>?
-            let count = nghttp2_session_mem_send(session, &data)
-            guard count >= 0 else { throw error(Int(count)) }
-            guard count > 0, let data else { return }
-            output.append(UnsafeRawBufferPointer(start: data, count: Int(count)))
-        }
+        try Session.flush(session, into: output)
     }
 
     /// The session has said and heard all it ever will.
@@ -280,10 +269,4 @@ private let clientBody: nghttp2_data_source_read_callback = {
     slot.pointee.sent += count
     if count == left { flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
     return count
-}
-
-func check(_ result: Int32) throws { if result < 0 { throw error(Int(result)) } }
-
-func error(_ code: Int) -> HTTP2Error {
-    HTTP2Error(code: code, description: String(cString: nghttp2_strerror(Int32(code))))
 }

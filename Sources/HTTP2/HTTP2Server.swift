@@ -55,7 +55,7 @@ package final class HTTP2Server {
         // A sender that gives up on many requests must not be shut out: the owner judges, not
         // nghttp2.
         nghttp2_option_set_stream_reset_rate_limit(option, 1_000_000, 100_000)
-        try check(
+        try Session.check(
             nghttp2_session_server_new2(
                 &session, callbacks, Unmanaged.passUnretained(self).toOpaque(), option))
         try submit([
@@ -153,22 +153,11 @@ package final class HTTP2Server {
     package var lastStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
 
     package func receive(_ input: ByteQueue) throws {
-        let bytes = input.readable
-        guard let start = bytes.baseAddress, bytes.count > 0 else { return }
-        let count = nghttp2_session_mem_recv(
-            session, start.assumingMemoryBound(to: UInt8.self), bytes.count)
-        guard count >= 0 else { throw error(Int(count)) }
-        input.consume(Int(count))
+        try Session.receive(session, input)
     }
 
     package func flush() throws {
-        while true {
-            var data: UnsafePointer<UInt8>?
-            let count = nghttp2_session_mem_send(session, &data)
-            guard count >= 0 else { throw error(Int(count)) }
-            guard count > 0, let data else { return }
-            output.append(UnsafeRawBufferPointer(start: data, count: Int(count)))
-        }
+        try Session.flush(session, into: output)
     }
 
     /// The session has said and heard all it ever will.
@@ -189,7 +178,7 @@ package final class HTTP2Server {
         let entries = settings.map {
             nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1))
         }
-        try check(
+        try Session.check(
             nghttp2_submit_settings(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count))
     }

@@ -131,25 +131,24 @@ enum Reactions {
         _ response: Response, _ token: UnsafeRawBufferPointer, _ campaign: CampaignContext,
         _ now: Int64
     ) -> [UInt8] {
-        JSONValue.object([
-            "token": .string(Hex.encode(token)),
-            "app": .string(campaign.job.app),
-            "topic": .string(campaign.topic),
-            "environment": .string(campaign.environment),
-            "status": .integer(Int64(response.status)),
-            "reason": .string(response.label),
-            "timestamp_ms": .integer(response.goneAt?.milliseconds ?? now),
-            "timestamp_source": .string((response.goneAt?.source ?? .sentAt).rawValue),
-            "campaign": .string(campaign.id),
-            "seen_at_ms": .integer(now),
-        ]).serialized()
+        var event = members(response.label, token, campaign, now)
+        event["status"] = .integer(Int64(response.status))
+        event["timestamp_ms"] = .integer(response.goneAt?.milliseconds ?? now)
+        event["timestamp_source"] = .string((response.goneAt?.source ?? .sentAt).rawValue)
+        return JSONValue.object(event).serialized()
     }
 
     /// The entry on the quarantine list.
     private static func entry(
         _ reason: String, _ token: UnsafeRawBufferPointer, _ campaign: CampaignContext, _ now: Int64
     ) -> [UInt8] {
-        JSONValue.object([
+        JSONValue.object(members(reason, token, campaign, now)).serialized()
+    }
+
+    private static func members(
+        _ reason: String, _ token: UnsafeRawBufferPointer, _ campaign: CampaignContext, _ now: Int64
+    ) -> [String: JSONValue] {
+        [
             "token": .string(Hex.encode(token)),
             "app": .string(campaign.job.app),
             "topic": .string(campaign.topic),
@@ -157,6 +156,6 @@ enum Reactions {
             "reason": .string(reason),
             "campaign": .string(campaign.id),
             "seen_at_ms": .integer(now),
-        ]).serialized()
+        ]
     }
 }
