@@ -88,7 +88,7 @@ let package = Package(
         tests("TestKitTests", ["TestKit", "Redis", "Base"]),
         tests("BaseTests", ["Base"]),
         tests("TelemetryTests", ["Telemetry", "Base", "JSON"]),
-        tests("CryptoTests", ["Crypto", "Base"]),
+        tests("CryptoTests", ["Crypto", "TestKit", "Base"]),
         tests("TLSTests", ["TLS", "Crypto", "TestKit", "Base"]),
         tests("HTTP2Tests", ["HTTP2", "Base"]),
         tests("RedisTests", ["Redis", "TestKit", "Base"]),

@@ -181,12 +181,16 @@ enum Certificates {
     static let strangers: TestFiles? = make()
 
     private static func make() -> TestFiles? {
-        var template = Array("/tmp/peal-client-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return nil }
-        let path = String(
-            decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return try? TestFiles.prepare(in: path)
+        guard let folder = try? TemporaryDirectory() else { return nil }
+        folders.withLock { folders in
+            // Statics are never released: the end of the process lets go of the folders.
+            if folders.isEmpty { atexit { Certificates.folders.withLock { $0.removeAll() } } }
+            folders.append(folder)
+        }
+        return try? TestFiles.prepare(in: folder.path)
     }
+
+    private static let folders = Lock<[TemporaryDirectory]>([])
 
     static func credential() throws -> ProviderCredential {
         let key = try P256PrivateKey(file: #require(files).providerKey)

@@ -1,16 +1,17 @@
 import Base
 import Crypto
 import Foundation
+import TestKit
 import Testing
 
 @Suite("Keys, digests and certificates")
 struct CryptoTests {
+    private let temporary: TemporaryDirectory
+
+    init() throws { temporary = try TemporaryDirectory() }
+
     /// A directory of its own for one test.
-    private func directory() throws -> String {
-        let path = NSTemporaryDirectory() + "/peal-crypto-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        return path
-    }
+    private func directory() -> String { temporary.path }
 
     @Test("SHA-256 gives the vectors of FIPS 180")
     func digest() {
@@ -42,7 +43,7 @@ struct CryptoTests {
     @Test("keys survive their PEM form, in text and in files")
     func pem() throws {
         let key = try P256PrivateKey.generate()
-        let path = try directory()
+        let path = directory()
         try key.write(to: path + "/key.p8")
         try key.publicKey.write(to: path + "/key.pub")
         let attributes = try FileManager.default.attributesOfItem(atPath: path + "/key.p8")
@@ -56,7 +57,7 @@ struct CryptoTests {
 
     @Test("an unusable key file says what is wrong with it")
     func badFiles() throws {
-        let path = try directory()
+        let path = directory()
         func code(_ text: String?) -> CryptoError.Code? {
             let file = path + "/key.p8"
             try? FileManager.default.removeItem(atPath: file)
