@@ -88,15 +88,25 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
         _ text: UnsafeRawBufferPointer, into target: UnsafeMutablePointer<UInt8>
     ) -> Int? {
         guard text.count <= maximumText else { return nil }
+        // Only the ends may have white space and brackets; inside, single spaces stand between
+        // groups of eight digits at most. Anything else could be several tokens in one entry.
+        let isEdge: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D, 0x3C, 0x3E].contains($0) }
+        guard let start = text.firstIndex(where: { !isEdge($0) }),
+            let end = text.lastIndex(where: { !isEdge($0) })
+        else { return nil }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: maximumText) { digits in
             var count = 0
-            for character in text {
-                switch character {
-                case 0x20, 0x09, 0x0A, 0x0D, UInt8(ascii: "<"), UInt8(ascii: ">"): continue
-                default:
-                    digits[count] = character
-                    count += 1
+            var group = 0
+            for character in text[start...end] {
+                if character == 0x20 {
+                    guard (1...8).contains(group) else { return nil }
+                    group = 0
+                    continue
                 }
+                guard group < 8 || group == count else { return nil }
+                digits[count] = character
+                count += 1
+                group += 1
             }
             guard count < text.count else { return nil }
             return decodeDigits(UnsafeRawBufferPointer(digits)[..<count].rebased, into: target)

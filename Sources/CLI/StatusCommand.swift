@@ -10,17 +10,21 @@ let statusCommand = Command(
     arguments: "[ID]", argumentCount: 0...1,
     options: RedisOptions.all + [
         Option(switch: "json", "Print one JSON object for each campaign."),
-        Option(switch: "watch", "Show progress until the campaign (or all of them) has ended."),
+        Option(
+            switch: "watch",
+            "Show progress until the campaign (or all of them) has ended; code 1 when one is "
+                + "paused or failed."
+        ),
         Option("interval", "TIME", default: "500ms", "Time between two looks of --watch."),
     ],
     details: """
         The JSON object has id, state, reason, total, one number for each class of recipients
         (accepted, gone, quarantined, rejected, skipped, expired, cancelled, unknown, deferred,
-        in_flight, untouched), retries, rate (accepted and refused per second since the last look or
-        on average) and reasons. The classes add up to total.
+        in_flight, untouched), retries, rate (recipients that ended per second, skipped ones
+        too, since the last look or on average) and reasons. The classes add up to total.
         """,
     examples: [
-        ("peal status", "Every campaign on one line."),
+        ("peal status", "Every campaign with its account."),
         ("peal status autumn-sale --watch", "A progress bar with rate and time left."),
         ("peal status autumn-sale --json", "For another program."),
     ],
@@ -66,7 +70,8 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
         }
         if !reports.isEmpty, reports.allSatisfy(StatusText.isEnded) {
             if !asJSON { for report in reports { Terminal.print(StatusText.full(report)) } }
-            return ExitCode.success
+            let isDone = reports.allSatisfy { ["completed", "cancelled"].contains($0.state) }
+            return isDone ? ExitCode.success : ExitCode.found
         }
         if reports.isEmpty && isFirst && !asJSON { Terminal.print("no campaigns yet; waiting\n") }
         isFirst = false

@@ -90,14 +90,21 @@ struct AudienceReader {
 
     private func eachLine(of name: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let path = try path(of: name)
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        // Never waits: a pipe, for example, would hold the planner for good.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard file >= 0 else {
             throw AudienceError(
                 path: "$.audience.file",
                 message: "\(path) cannot be opened: \(String(cString: strerror(errno)))")
         }
         defer { close(file) }
+        var facts = stat()
+        guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
+            throw AudienceError(path: "$.audience.file", message: "\(path) is no regular file")
+        }
         let queue = ByteQueue(capacity: AudienceReader.chunkSize)
+        var isStart = true
+        var isSkipping = false
         while true {
             let space = queue.reserve(AudienceReader.chunkSize)
             let count = Glibc.read(file, space.baseAddress, space.count)
@@ -107,28 +114,32 @@ struct AudienceReader {
                     message: "\(path) cannot be read: \(String(cString: strerror(errno)))")
             }
             queue.commit(count)
-            try takeLines(queue, atEnd: count == 0, body)
+            if isStart, queue.readable.starts(with: [0xEF, 0xBB, 0xBF]) { queue.consume(3) }
+            isStart = false
+            try takeLines(queue, atEnd: count == 0, &isSkipping, body)
             if count == 0 { return }
         }
     }
 
+    /// Takes the whole lines of `queue`; `isSkipping` stands for the rest of an over-long line.
     private func takeLines(
-        _ queue: ByteQueue, atEnd: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void
+        _ queue: ByteQueue, atEnd: Bool, _ isSkipping: inout Bool,
+        _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
         let bytes = queue.readable
         var start = 0
         while start < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             let found = rest.firstIndex(of: 10)
-            guard
-                let length = found
-                    ?? (atEnd || rest.count > AudienceReader.lineLimit ? rest.count : nil)
+            let isLong = found == nil && rest.count > AudienceReader.lineLimit
+            guard let length = found ?? (atEnd || isLong || isSkipping ? rest.count : nil)
             else { break }
             var line = UnsafeRawBufferPointer(rebasing: rest[..<length])
             while let last = line.last, last == 13 || last == 32 || last == 9 {
                 line = UnsafeRawBufferPointer(rebasing: line.dropLast())
             }
-            try body(line)
+            if !isSkipping { try body(line) }
+            isSkipping = found == nil
             start += length + (found == nil ? 0 : 1)
         }
         queue.consume(min(start, bytes.count))

@@ -98,7 +98,10 @@ final class Planner: Sendable {
         let expected = try patiently(&backoff) { try reader.count() }
         guard expected > 0 else {
             throw AudienceError(
-                path: "$.audience", message: "the audience is empty; fill it and enqueue a new job")
+                path: "$.audience",
+                message:
+                    "the audience (\(job.audience.summary)) is empty or does not exist; fill it "
+                    + "and enqueue a job with a new id")
         }
         var random = SystemRandomNumberGenerator()
         var builder = PlanBuilder(

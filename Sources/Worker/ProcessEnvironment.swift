@@ -15,6 +15,9 @@ package enum ProcessEnvironment {
             decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// Ends the process at once with an exit code.
+    static func exitNow(_ code: Int32) -> Never { _exit(code) }
+
     /// Ends the process without any clean-up.
     static func killSelf() { kill(getpid(), SIGKILL) }
 

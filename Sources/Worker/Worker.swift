@@ -124,6 +124,13 @@ package final class Worker {
         loop.submit { sender.drain() }
         let isDrained = waitForDrain(shared, sender)
         if !isDrained { loop.submit { sender.close() } }
+        // A thread that hangs, on a dead disk for example, must not keep the process.
+        let patience = Nanoseconds.seconds(isDrained ? 10 : 2)
+        _ = Thread("peal-watchdog") { [log] in
+            Thread.sleep(nanoseconds: patience)
+            log.error("worker_hung", "a thread did not end; leases are left to the recovery")
+            ProcessEnvironment.exitNow(WorkerEnd.partlyDrained.rawValue)
+        }
         planner.bell.close()
         for thread in threads { thread.join() }
         exchange.requests.close()

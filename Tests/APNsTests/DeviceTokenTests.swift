@@ -3,6 +3,17 @@ import Testing
 
 @Suite("Device tokens and push types")
 struct DeviceTokenTests {
+    @Test("several tokens in one entry are none, so that nobody is lost in silence")
+    func severalTokens() {
+        let token = String(repeating: "ab", count: 32)
+        for text in ["\(token) \(token)", "\(token)\n\(token)", "\(token)\r\(token)"] {
+            #expect(DeviceToken(text) == nil)
+        }
+        #expect(DeviceToken(" \(token)\r\n")?.hex == token)
+        let groups = Array(repeating: "abababab", count: 8).joined(separator: " ")
+        #expect(DeviceToken("<\(groups)>")?.hex == token)
+    }
+
     @Test("hexadecimal text of either case and old spellings give the same bytes")
     func spellings() {
         for text in ["00ffA0", "00FFa0", " 00ffa0\n", "<00ff a0>", "< 00 ff a0 >\r\n"] {
