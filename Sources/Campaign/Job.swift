@@ -66,15 +66,17 @@ package struct Job: Equatable, Sendable {
         }
     }
 
-    /// Whether the deadline or the expiration has passed.
+    /// The earlier of the deadline and an absolute expiration: nothing is sent from then on
+    /// (milliseconds since the epoch).
+    package var lastMoment: Int64? {
+        guard case .at(let seconds) = expiration, seconds > 0 else { return deadline }
+        return min(deadline ?? Int64.max, seconds * 1000)
+    }
+
+    /// Whether the deadline or the expiration has passed, so that nothing may be sent any more.
     ///
     /// - Parameter now: Milliseconds since the epoch.
-    /// - Returns: True when nothing may be sent any more.
-    package func isOver(now: Int64) -> Bool {
-        if let deadline, now >= deadline { return true }
-        if case .at(let seconds) = expiration, seconds > 0 { return now / 1000 >= seconds }
-        return false
-    }
+    package func isOver(now: Int64) -> Bool { lastMoment.map { now >= $0 } ?? false }
 
     /// The fault of a job that insists on another environment than its app's profile has.
     package func fault(profileEnvironment: PushEnvironment) -> JobFault? {

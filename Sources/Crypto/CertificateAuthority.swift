@@ -42,7 +42,7 @@ package final class CertificateAuthority {
     /// `::1`.
     package func issue(names: [String]) throws(CryptoError) -> IssuedCertificate {
         guard let first = names.first else {
-            throw CryptoError(.library, "a certificate needs at least one name")
+            throw CryptoError(.openSSL, "a certificate needs at least one name")
         }
         var alternatives: [String] = []
         for name in names {
@@ -54,7 +54,7 @@ package final class CertificateAuthority {
                 }
             }
             guard plain, !name.isEmpty else {
-                throw CryptoError(.library, "\(name) is neither a host name nor an address")
+                throw CryptoError(.openSSL, "\(name) is neither a host name nor an address")
             }
             alternatives.append((peal_is_address(name) == 1 ? "IP:" : "DNS:") + name)
         }

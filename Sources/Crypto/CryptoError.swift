@@ -12,7 +12,7 @@ package struct CryptoError: Error, CustomStringConvertible, Sendable {
         /// A key, but not one on the curve P-256.
         case notP256
         /// OpenSSL refused an operation.
-        case library
+        case openSSL
     }
 
     package let code: Code
@@ -28,11 +28,11 @@ package struct CryptoError: Error, CustomStringConvertible, Sendable {
     static func taken(_ action: String) -> CryptoError {
         let number = ERR_peek_last_error()
         ERR_clear_error()
-        guard number != 0 else { return CryptoError(.library, action) }
+        guard number != 0 else { return CryptoError(.openSSL, action) }
         var buffer = [CChar](repeating: 0, count: 256)
         ERR_error_string_n(number, &buffer, buffer.count)
         let text = String(
             decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return CryptoError(.library, "\(action): \(text.split(separator: ":").last ?? "unknown")")
+        return CryptoError(.openSSL, "\(action): \(text.split(separator: ":").last ?? "unknown")")
     }
 }

@@ -7,13 +7,10 @@ package struct HTTP2Error: Error, CustomStringConvertible, Sendable {
 /// Error codes of RFC 9113 section 7 that Peal decides on.
 package enum HTTP2ErrorCode {
     package static let noError: UInt32 = 0
-    package static let protocolError: UInt32 = 1
     package static let internalError: UInt32 = 2
-    package static let streamClosed: UInt32 = 5
     /// The stream was not processed and may be sent again (RFC 9113 section 8.7).
     package static let refusedStream: UInt32 = 7
     package static let cancel: UInt32 = 8
-    package static let enhanceYourCalm: UInt32 = 11
 }
 
 /// One header field that points into memory of the caller, valid for the duration of the call.

@@ -33,14 +33,11 @@ final class CampaignContext {
             payload: job.payload)
     }
 
-    /// The earlier of the deadline and an absolute expiration (ms since the epoch).
+    /// What a run of this campaign needs to know.
     var policy: RunPolicy {
         var policy = RunPolicy()
         policy.resendsUnknown = job.onUnknown == .resend
-        policy.deadlineMilliseconds = job.deadline
-        if case .at(let seconds) = job.expiration, seconds > 0 {
-            policy.deadlineMilliseconds = min(job.deadline ?? Int64.max, seconds * 1000)
-        }
+        policy.deadlineMilliseconds = job.lastMoment
         return policy
     }
 }
