@@ -73,9 +73,8 @@ package struct Job: Equatable, Sendable {
         return min(deadline ?? Int64.max, seconds * 1000)
     }
 
-    /// Whether the deadline or the expiration has passed, so that nothing may be sent any more.
-    ///
-    /// - Parameter now: Milliseconds since the epoch.
+    /// Whether at `now` (milliseconds since the epoch) the deadline or the expiration has passed,
+    /// so that nothing may be sent any more.
     package func isOver(now: Int64) -> Bool { lastMoment.map { now >= $0 } ?? false }
 
     /// The fault of a job that insists on another environment than its app's profile has.
