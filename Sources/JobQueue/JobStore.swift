@@ -10,12 +10,12 @@ package final class JobStore {
     /// A worker whose last heartbeat is older than this is dead.
     package static let deadWorkerMilliseconds = 15_000
 
-    package let redis: RedisConnection
+    package let redis: any RedisLink
     package let namespace: String
     /// The Redis that was seen last.
     private var identity = ""
 
-    package init(_ redis: RedisConnection, namespace: String) {
+    package init(_ redis: any RedisLink, namespace: String) {
         self.redis = redis
         self.namespace = namespace
     }

@@ -36,10 +36,11 @@ extension JobStore {
 
     /// The campaign with this id, or nil.
     package func report(_ id: String) throws(RedisError) -> CampaignReport? {
-        let replies = try redis.pipeline([
-            [bytes("HGETALL"), bytes(key("campaign:\(id)"))],
-            [bytes("HGETALL"), bytes(key("campaign:\(id):stats"))],
-        ])
+        let replies = try redis.pipeline(
+            [
+                [bytes("HGETALL"), bytes(key("campaign:\(id)"))],
+                [bytes("HGETALL"), bytes(key("campaign:\(id):stats"))],
+            ], within: RedisConnection.replyLimit)
         for reply in replies {
             if case .error(let text) = reply { throw RedisError(.refused, text) }
         }

@@ -95,21 +95,6 @@ package final class RedisConnection {
         generation += 1
     }
 
-    /// Sends one command and returns its reply; an error reply is thrown.
-    @discardableResult
-    package func command(
-        _ arguments: [[UInt8]], within limit: Int64 = RedisConnection.replyLimit
-    ) throws(RedisError) -> RedisReply {
-        let replies = try pipeline([arguments], within: limit)
-        if case .error(let text) = replies[0] { throw RedisError(.refused, text) }
-        return replies[0]
-    }
-
-    @discardableResult
-    package func command(_ arguments: String...) throws(RedisError) -> RedisReply {
-        try command(arguments.map { Array($0.utf8) })
-    }
-
     /// Sends all commands at once and returns one reply for each; error replies stand in the list.
     package func pipeline(
         _ commands: [[[UInt8]]], within limit: Int64 = RedisConnection.replyLimit
@@ -121,15 +106,6 @@ package final class RedisConnection {
             close()
             throw error
         }
-    }
-
-    /// Runs a script; loads it first when this connection or Redis does not know it.
-    package func run(
-        _ script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]]
-    ) throws(RedisError) -> RedisReply {
-        let replies = try run([(script, keys, arguments)])
-        if case .error(let text) = replies[0] { throw RedisError(.refused, text) }
-        return replies[0]
     }
 
     /// Runs several scripts in one round trip.

@@ -11,7 +11,7 @@ internal import TLS
 ///
 /// Campaigns take turns with one notification each, whatever the number of their shards here; so no
 /// campaign keeps another one waiting.
-final class AppLane: PushSource, CredentialSource {
+final class AppLane: RunLane, PushSource, CredentialSource {
     let app: String
     let profile: AppProfile
     private(set) var answers = 0

@@ -62,7 +62,8 @@ final class Intake: Sendable {
         }
     }
 
-    private func handle(_ raw: [UInt8], _ store: JobStore) throws(RedisError) {
+    /// Makes a taken job a campaign or a dead letter.
+    func handle(_ raw: [UInt8], _ store: JobStore) throws(RedisError) {
         let job: Job
         let digest: String
         switch shared.read(raw) {

@@ -51,7 +51,8 @@ final class Planner: Sendable {
         }
     }
 
-    private func make(_ plan: JobStore.ClaimedPlan, _ store: JobStore) {
+    /// Makes one claimed plan, whatever comes of it.
+    func make(_ plan: JobStore.ClaimedPlan, _ store: JobStore) {
         let hold = JobStore.Hold.plan(campaign: plan.campaign, plan: plan.plan)
         shared.holds.withLock { _ = $0.insert(hold) }
         defer { shared.holds.withLock { _ = $0.remove(hold) } }

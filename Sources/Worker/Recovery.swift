@@ -31,8 +31,7 @@ final class Recovery: Sendable {
         var seen: [JobStore.Expired: Instant] = [:]
         while !shared.isStopping {
             do throws(RedisError) {
-                if try store.unpark() > 0 { unparked() }
-                try lookAtLeases(store, &seen)
+                try turn(store, &seen, now: Instant.now())
                 backoff.succeeded(shared.log)
                 pause(Recovery.interval)
             } catch {
@@ -46,11 +45,14 @@ final class Recovery: Sendable {
         }
     }
 
-    private func lookAtLeases(
-        _ store: JobStore, _ seen: inout [JobStore.Expired: Instant]
+    /// One turn of the thread.
+    ///
+    /// - `seen`: when each expired lease was seen for the first time.
+    func turn(
+        _ store: JobStore, _ seen: inout [JobStore.Expired: Instant], now: Instant
     ) throws(RedisError) {
+        if try store.unpark() > 0 { unparked() }
         let (leases, workers) = try store.expired()
-        let now = Instant.now()
         var still: [JobStore.Expired: Instant] = [:]
         for lease in leases {
             let first = seen[lease] ?? now

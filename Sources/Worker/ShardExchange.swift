@@ -85,7 +85,9 @@ final class ShardExchange: Sendable {
     }
 
     /// Serves the waiting requests; what is served leaves the list.
-    private func serve(
+    ///
+    /// - `jobs`: the jobs of campaigns that were claimed from.
+    func serve(
         _ waiting: inout [Request], _ store: JobStore, _ jobs: inout [String: Job]
     ) throws(RedisError) {
         if try store.seesAnotherRedis() {
