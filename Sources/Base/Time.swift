@@ -16,6 +16,9 @@ package struct Instant: Comparable, Hashable, Sendable {
         return Instant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
+    /// Whole milliseconds.
+    package var milliseconds: Int64 { nanoseconds / 1_000_000 }
+
     package static func < (left: Instant, right: Instant) -> Bool {
         left.nanoseconds < right.nanoseconds
     }

@@ -13,7 +13,7 @@ let statusCommand = Command(
         Option(
             switch: "watch",
             "Show progress until the campaign (or all of them) has ended; code 1 when one is "
-                + "paused or failed."
+                + "paused, failed or inconsistent."
         ),
         Option("interval", "TIME", default: "500ms", "Time between two looks of --watch."),
     ],
@@ -82,7 +82,7 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
 /// Forms of a campaign's report.
 enum StatusText {
     static func isEnded(_ report: CampaignReport) -> Bool {
-        ["completed", "cancelled", "failed", "paused"].contains(report.state)
+        ["completed", "cancelled", "failed", "paused", "inconsistent"].contains(report.state)
     }
 
     /// One JSON object; its fields are a contract.

@@ -7,6 +7,7 @@ let program = Program(commands: [
     statusCommand,
     pauseCommand,
     resumeCommand,
+    cancelCommand,
     auditCommand,
     simulatorCommand,
     versionCommand,

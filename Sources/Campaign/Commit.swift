@@ -27,8 +27,8 @@ package struct Commit: Sendable {
         case goOn
         /// The shard goes back and may be claimed at once.
         case release
-        /// Nothing can be sent before this time (Redis' clock, ms).
-        case park(untilMilliseconds: Int64)
+        /// Nothing can be sent before this time (Redis' clock, ms), which is so far ahead.
+        case park(untilMilliseconds: Int64, lengthMilliseconds: Int64)
     }
 
     /// A stretch of the ledger: its first index, the bytes that Redis should hold, the new bytes.
@@ -90,26 +90,39 @@ package struct CommitReply: Sendable {
 }
 
 /// When deferred recipients may be sent again, as a shard keeps it in Redis: records of a 32-bit
-/// index and a 64-bit time (Redis' clock, ms), little-endian.
+/// index, a 64-bit time (Redis' clock, ms) and how far ahead that was when it was written (32 bits,
+/// ms), little-endian.
 ///
 /// A later record of an index holds.
 package enum DueRecords {
-    package static func append(_ index: Int, _ milliseconds: Int64, to bytes: inout [UInt8]) {
+    private static let size = 16
+
+    package static func append(
+        _ index: Int, at milliseconds: Int64, ahead: Int64, to bytes: inout [UInt8]
+    ) {
         withUnsafeBytes(of: UInt32(index).littleEndian) { bytes.append(contentsOf: $0) }
         withUnsafeBytes(of: milliseconds.littleEndian) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: UInt32(clamping: ahead).littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    package static func read(_ bytes: [UInt8]) -> [Int: Int64] {
+    /// How many milliseconds each recipient still has to wait.
+    ///
+    /// Never longer than it had to when that was written, since a clock may have jumped back.
+    ///
+    /// - `now`: Redis' clock, ms.
+    package static func waits(_ bytes: [UInt8], now: Int64) -> [Int: Int64] {
         var result: [Int: Int64] = [:]
         bytes.withUnsafeBytes { raw in
             var at = 0
-            while at + 12 <= raw.count {
+            while at + size <= raw.count {
                 let index = UInt32(
                     littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt32.self))
                 let time = Int64(
                     littleEndian: raw.loadUnaligned(fromByteOffset: at + 4, as: Int64.self))
-                result[Int(index)] = time
-                at += 12
+                let ahead = UInt32(
+                    littleEndian: raw.loadUnaligned(fromByteOffset: at + 12, as: UInt32.self))
+                result[Int(index)] = min(max(0, time - now), Int64(ahead))
+                at += size
             }
         }
         return result

@@ -33,7 +33,7 @@ struct IndexQueue {
     }
 }
 
-/// Deferred recipients by the time they are due (Redis' clock, ms).
+/// Deferred recipients by the time they are due (our own clock, ms: it never jumps).
 struct DueHeap {
     private var heap = MinHeap<Int>()
 
@@ -45,10 +45,15 @@ struct DueHeap {
     mutating func removeFirst() { heap.removeFirst() }
 
     /// All entries as due records.
-    func records() -> [UInt8] {
+    ///
+    /// - `offset`: Redis' clock minus our own, ms.
+    func records(now: Int64, offset: Int64) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(heap.count * 12)
-        for entry in heap.all { DueRecords.append(entry.element, entry.key, to: &bytes) }
+        bytes.reserveCapacity(heap.count * 16)
+        for entry in heap.all {
+            DueRecords.append(
+                entry.element, at: entry.key + offset, ahead: max(0, entry.key - now), to: &bytes)
+        }
         return bytes
     }
 }

@@ -68,11 +68,14 @@ package struct ShardRun {
     /// Sent and not answered.
     package internal(set) var onWire = 0
     package internal(set) var isStopping = false
+    /// What is in flight are suspects, of this level; 0 otherwise.
+    var probedLevel = 0
 
     var cursor = 0  // everything below was looked at
     var returned: [Int] = []  // untouched again below the cursor
     var held: [Int] = []  // untouched, kept back by a fault that is not theirs
     var retries = DueHeap()
+    var probe = Probe()
     var confirmed = IndexQueue()  // marks that Redis confirmed, not sent yet
     var confirmedAt: Instant
     var pendingMarks: [Int] = []  // marks in the commit under way
@@ -95,16 +98,18 @@ package struct ShardRun {
 
     /// - `due`: records of a shard that was parked, or of earlier deferrals.
     /// - `unknowns`: indexes whose one unknown outcome was used up.
+    /// - `suspects`: who was in flight when earlier owners died.
     package init(
         fence: Fence, policy: RunPolicy, recipients: RecipientTable, ledger: [UInt8],
-        due: [UInt8], unknowns: [UInt8], redisMilliseconds: Int64, now: Instant
+        due: [UInt8], unknowns: [UInt8], suspects: [UInt8] = [], redisMilliseconds: Int64,
+        now: Instant
     ) {
         precondition(recipients.count == ledger.count, "a ledger has one byte per recipient")
         self.fence = fence
         self.policy = policy
         self.ledger = ledger
         committed = ledger
-        redisOffset = redisMilliseconds - now.nanoseconds / 1_000_000
+        redisOffset = redisMilliseconds - now.milliseconds
         confirmedAt = now
         underWayAt = now
         unknownSpent = DueRecords.readIndexes(unknowns)
@@ -115,11 +120,15 @@ package struct ShardRun {
         for index in recipients.duplicates() where self.ledger[index] == LedgerByte.untouched {
             skip(index, "Duplicate")
         }
-        let times = DueRecords.read(due)
+        let waits = DueRecords.waits(due, now: redisMilliseconds)
+        let levels = Probe.read(suspects)
         for index in 0..<ledger.count where LedgerByte.isDeferred(ledger[index]) {
-            // A deferral of a worker that died before it was written down waits a second.
-            let time = times[index] ?? redisMilliseconds + 1000
-            retries.add(index, time)
+            if let level = levels[index], waits[index, default: 0] == 0 {
+                probe.add(index, level: level)
+            } else {
+                // One that was never written down waits a second.
+                retries.add(index, now.milliseconds + waits[index, default: 1000])
+            }
         }
     }
 
@@ -130,14 +139,19 @@ package struct ShardRun {
 
     /// Redis' clock at our time `now`, in milliseconds.
     package func redisMilliseconds(_ now: Instant) -> Int64 {
-        now.nanoseconds / 1_000_000 + redisOffset
+        now.milliseconds + redisOffset
     }
 
     /// Whether there is something to send now or to mark; without it, the run only waits for
     /// answers and for the time to send again.
     package var hasWork: Bool {
         cursor < ledger.count || confirmed.count > 0 || !returned.isEmpty || !pendingMarks.isEmpty
+            || !probe.isEmpty
     }
+
+    /// Nothing else of this worker may be in flight while this run sends: it looks for a recipient
+    /// that ends workers.
+    package var needsSolitude: Bool { max(probe.level, probedLevel) >= Probe.solitude }
 
     /// Marks that may be sent now.
     package var sendable: Int { confirmed.count }
@@ -225,9 +239,8 @@ package struct ShardRun {
     }
 
     private mutating func deferAgain(_ index: Int, _ delay: Int64, _ now: Instant) {
-        let time = redisMilliseconds(now) + delay
-        retries.add(index, time)
-        DueRecords.append(index, time, to: &next.due)
+        retries.add(index, now.milliseconds + delay)
+        DueRecords.append(index, at: redisMilliseconds(now) + delay, ahead: delay, to: &next.due)
     }
 
     private mutating func refuse(_ index: Int, _ now: Instant) {

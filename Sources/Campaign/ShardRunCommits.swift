@@ -24,8 +24,12 @@ extension ShardRun {
         guard since >= ShardRun.commitPause else { return false }
         if outcomes >= ShardRun.outcomeLimit || since >= ShardRun.controlInterval { return true }
         if isStopping { return onWire == 0 || since >= ShardRun.commitInterval }
-        if runsDry(target) && (!returned.isEmpty || cursor < ledger.count) { return true }
-        let soon = redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds
+        if probedLevel == 0 && runsDry(target) && (!returned.isEmpty || cursor < ledger.count) {
+            return true
+        }
+        if outstanding == 0 && target > 0 && (probedLevel > 0 || !probe.isEmpty) { return true }
+        if target == 0 && confirmed.count > 0 { return true }
+        let soon = now.milliseconds + ShardRun.parkBeyondMilliseconds
         let isLast = retries.first.map { $0.time > soon } ?? true
         if outstanding == 0 && !dirty.isEmpty && isLast { return true }
         // Retries become due one by one: they wait for each other.
@@ -41,16 +45,17 @@ extension ShardRun {
     }
 
     private func hasDueRetry(_ now: Instant) -> Bool {
-        retries.first.map { $0.time <= redisMilliseconds(now) } ?? false
+        retries.first.map { $0.time <= now.milliseconds } ?? false
     }
 
-    /// Makes the next commit: the outcomes so far and marks up to `target`.
+    /// Makes the next commit: the outcomes so far and marks up to `target`; 0 gives back the marks
+    /// that were not sent.
     package mutating func makeCommit(now: Instant, target: Int) -> Commit {
         precondition(underWay == nil, "one commit per shard is under way at a time")
         if isPastDeadline(now) {
             expireAll()
-        } else if isStopping {
-            unmarkConfirmed()
+        } else if isStopping || target == 0 {
+            unmarkConfirmed(now)
         } else {
             mark(now, target)
         }
@@ -59,7 +64,9 @@ extension ShardRun {
         commit.number = number
         next = Commit(fence: fence, number: number + 1)
         commit.finish = finish(now)
-        if commit.finish != .goOn { commit.due = retries.records() }
+        if commit.finish != .goOn {
+            commit.due = retries.records(now: now.milliseconds, offset: redisOffset)
+        }
         if requests > 0 { commit.counters["answers"] = requests }
         commit.latency = latency.enumerated().compactMap {
             $0.element > 0 ? (LatencyBuckets.bound($0.offset), $0.element) : nil
@@ -96,7 +103,7 @@ extension ShardRun {
         case .ok: break
         }
         underWay = nil
-        redisOffset = reply.nowMilliseconds - now.nanoseconds / 1_000_000
+        redisOffset = reply.nowMilliseconds - now.milliseconds
         confirmedAt = underWayAt
         recent.append((now, commit))
         recent.removeAll { now - $0.at > ShardRun.replayMemory }
@@ -149,8 +156,13 @@ extension ShardRun {
     }
 
     private mutating func mark(_ now: Instant, _ target: Int) {
+        if probedLevel > 0 || !probe.isEmpty {
+            guard outstanding == 0 else { return }  // all answers of the suspects come first
+            markSuspects(target)
+            if outstanding > 0 { return }
+        }
         var wanted = target - outstanding
-        let time = redisMilliseconds(now)
+        let time = now.milliseconds
         while wanted > 0, let first = retries.first, first.time <= time {
             retries.removeFirst()
             guard LedgerByte.isDeferred(ledger[first.index]) else { continue }
@@ -177,12 +189,28 @@ extension ShardRun {
         pendingMarks.append(index)
     }
 
-    private mutating func unmarkConfirmed() {
+    /// Marks the suspects that are sent next.
+    private mutating func markSuspects(_ target: Int) {
+        probedLevel = 0
+        while outstanding == 0, !probe.isEmpty {
+            probedLevel = probe.level
+            for index in probe.next(limit: target) where LedgerByte.isDeferred(ledger[index]) {
+                mark(index)
+            }
+            if outstanding == 0 { probedLevel = 0 }
+        }
+    }
+
+    private mutating func unmarkConfirmed(_ now: Instant) {
         while let index = confirmed.removeFirst() {
             let byte = LedgerByte.unmarked(ledger[index])
             set(index, byte)
             outstanding -= 1
-            if LedgerByte.isDeferred(byte) { retries.add(index, 0) }
+            if LedgerByte.isDeferred(byte) {
+                retries.add(index, now.milliseconds)
+            } else if !isStopping {
+                returned.append(index)
+            }
         }
     }
 
@@ -199,6 +227,7 @@ extension ShardRun {
         returned.removeAll()
         held.removeAll()
         retries = DueHeap()
+        probe.removeAll()
     }
 
     private mutating func expire(_ index: Int) {
@@ -209,13 +238,14 @@ extension ShardRun {
     private func finish(_ now: Instant) -> Commit.Finish {
         guard outstanding == 0 else { return .goOn }
         if isStopping { return .release }
-        guard returned.isEmpty, held.isEmpty, cursor >= ledger.count, let first = retries.first
+        guard returned.isEmpty, held.isEmpty, probe.isEmpty, cursor >= ledger.count,
+            let first = retries.first,
+            first.time > now.milliseconds + ShardRun.parkBeyondMilliseconds
         else { return .goOn }
-        guard first.time > redisMilliseconds(now) + ShardRun.parkBeyondMilliseconds else {
-            return .goOn
-        }
+        let due = first.time + redisOffset
+        let until = min(due, policy.deadlineMilliseconds ?? due)
         return .park(
-            untilMilliseconds: min(first.time, policy.deadlineMilliseconds ?? first.time))
+            untilMilliseconds: until, lengthMilliseconds: max(0, until - redisMilliseconds(now)))
     }
 
     /// The changed bytes as few stretches; up to 16 unchanged bytes are carried along.

@@ -93,6 +93,8 @@ package final class JobStore {
         package let due: [UInt8]
         package let unknowns: [UInt8]
         package let nowMilliseconds: Int64
+        /// Who was in flight when earlier owners died.
+        package let suspects: [UInt8]
     }
 
     /// Claims one ready shard, or answers nil when there is none.
@@ -105,7 +107,7 @@ package final class JobStore {
         let list = excluded.isEmpty ? "" : "," + excluded.joined(separator: ",") + ","
         let reply = try run(
             Scripts.claim, [worker, nonce, String(JobStore.leaseMilliseconds), list])
-        guard let items = reply.array, items.count == 9, items[0].string == "shard",
+        guard let items = reply.array, items.count == 10, items[0].string == "shard",
             let campaign = items[1].string, let shard = items[2].integer,
             let plan = items[3].string,
             let epoch = items[4].integer
@@ -114,7 +116,7 @@ package final class JobStore {
             fence: Fence(
                 campaign: campaign, shard: Int(shard), plan: plan, epoch: Int(epoch), nonce: nonce),
             ledger: items[5].bytes ?? [], due: items[6].bytes ?? [], unknowns: items[7].bytes ?? [],
-            nowMilliseconds: items[8].integer ?? 0)
+            nowMilliseconds: items[8].integer ?? 0, suspects: items[9].bytes ?? [])
     }
 
     /// All windows of a shard, read four at a time so that no reply holds Redis up.
@@ -179,7 +181,7 @@ package final class JobStore {
             switch commit.finish {
             case .goOn: ""
             case .release: "release"
-            case .park(let time): "park:\(time)"
+            case .park(let time, let length): "park:\(time):\(length)"
             }
         var arguments = [
             fence.campaign, String(fence.shard), fence.plan, String(fence.epoch), fence.nonce,

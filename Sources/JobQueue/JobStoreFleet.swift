@@ -77,7 +77,12 @@ extension JobStore {
     package enum Reclaimed: Sendable, Equatable {
         case kept
         case plan
-        case shard(resent: Int, unknown: Int)
+        /// Planning it ended too many workers: the campaign failed.
+        case planFailed
+        /// - `level`: the highest level among the suspects.
+        case shard(resent: Int, unknown: Int, poison: Int, level: Int)
+        /// The shard ended too many workers before anything was sent: the campaign is paused.
+        case paused
     }
 
     /// The second look, half a lease after the first: takes back what is unchanged.
@@ -86,9 +91,12 @@ extension JobStore {
         let items = reply.array ?? []
         switch items.first?.string {
         case "plan": return .plan
-        case "shard" where items.count == 3:
+        case "plan_failed": return .planFailed
+        case "paused": return .paused
+        case "shard" where items.count == 5:
+            let numbers = items.dropFirst().map { Int($0.integer ?? 0) }
             return .shard(
-                resent: Int(items[1].integer ?? 0), unknown: Int(items[2].integer ?? 0))
+                resent: numbers[0], unknown: numbers[1], poison: numbers[2], level: numbers[3])
         default: return .kept
         }
     }
@@ -100,20 +108,38 @@ extension JobStore {
     }
 
     /// Makes parked shards ready that are due; the number of shards.
-    package func unpark() throws(RedisError) -> Int {
-        Int(try run(Scripts.unpark, []).integer ?? 0)
+    ///
+    /// - `rank`: where to look for times too far ahead, moved on by each call; nil to look at none.
+    package func unpark(checking rank: inout Int?) throws(RedisError) -> Int {
+        let reply = try run(Scripts.unpark, [String(rank ?? -1)]).array ?? []
+        guard reply.count == 2 else { return 0 }
+        if rank != nil { rank = Int(reply[1].integer ?? 0) }
+        return Int(reply[0].integer ?? 0)
     }
 
-    /// Pauses or resumes a campaign; the state it is in now, or nil when it does not exist.
+    /// Pauses, resumes or cancels a campaign; the state it is in now, or nil without such a one.
+    ///
+    /// - `ahead`: it is obeyed also when the job is taken later, within 7 days; the state is then
+    ///   `ahead`.
     package func control(
-        campaign: String, _ action: ControlAction, reason: String
+        campaign: String, _ action: ControlAction, reason: String, ahead: Bool = false
     ) throws(RedisError) -> String? {
-        let reply = try run(Scripts.control, [campaign, action.rawValue, reason])
+        let reply = try run(
+            Scripts.control, [campaign, action.rawValue, reason, ahead ? "ahead" : ""])
         guard let state = reply.array?.first?.string, state != "unknown" else { return nil }
         return state
     }
 
-    package enum ControlAction: String, Sendable { case pause, resume }
+    package enum ControlAction: String, Sendable, CaseIterable { case pause, resume, cancel }
+
+    /// Obeys what backends pushed onto the control list; the number of entries.
+    package func obeyControls() throws(RedisError) -> Int {
+        Int(try run(Scripts.controls, []).integer ?? 0)
+    }
+
+    /// Does one part of the work that paused, resumed, cancelled or failed campaigns leave; false
+    /// when there is none.
+    package func doChore() throws(RedisError) -> Bool { try run(Scripts.chore, []).integer == 1 }
 
     /// What is left for any worker to do.
     package struct Idle: Sendable {

@@ -45,7 +45,8 @@ extension JobStore {
             if case .error(let text) = reply { throw RedisError(.refused, text) }
         }
         let fields = replies[0].fields
-        guard !fields.isEmpty else { return nil }
+        // A control may wait for a job that was not taken yet.
+        guard fields["state"] != nil else { return nil }
         var classes: [RecipientClass: Int] = [:]
         var counters: [String: Int] = [:]
         for (name, text) in replies[1].fields {

@@ -23,6 +23,8 @@ enum Scripts {
     static let reassert = make("reassert", PackageResources.reassert_lua)
     static let unpark = make("unpark", PackageResources.unpark_lua)
     static let control = make("control", PackageResources.control_lua)
+    static let controls = make("controls", PackageResources.controls_lua)
+    static let chore = make("chore", PackageResources.chore_lua)
     static let idle = make("idle", PackageResources.idle_lua)
     static let auditShard = make("audit_shard", PackageResources.audit_shard_lua)
     static let auditCampaign = make("audit_campaign", PackageResources.audit_campaign_lua)

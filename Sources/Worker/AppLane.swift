@@ -123,6 +123,7 @@ final class AppLane: RunLane, PushSource, CredentialSource {
                 let index = active.run.nextToSend(now: now)
             else { continue }
             let token = recipients.content(index)
+            FailPoint.reached(recipient: token)
             return Push(
                 template: active.template, token: token, id: active.campaign.identifier.make(token),
                 tag: UInt64(number) << 32 | UInt64(index))

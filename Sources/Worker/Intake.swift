@@ -124,13 +124,3 @@ enum DeadLetter {
         ]).serialized()
     }
 }
-
-/// Places where tests kill the process, named in the variable `PEAL_FAIL_POINT`.
-enum FailPoint {
-    private static let armed = ProcessEnvironment.value("PEAL_FAIL_POINT")
-
-    /// Ends the process at once, as `kill -9` would, when `name` is armed.
-    static func reached(_ name: String) {
-        if armed == name { ProcessEnvironment.killSelf() }
-    }
-}

@@ -3,7 +3,8 @@ internal import JobQueue
 internal import Redis
 internal import Telemetry
 
-/// Takes back what dead workers held and wakes parked shards, on a thread of its own.
+/// Takes back what dead workers held, wakes parked shards, obeys controls and does chores, on a
+/// thread of its own.
 ///
 /// Every worker does; nothing waits for a start-up.
 ///
@@ -12,14 +13,32 @@ internal import Telemetry
 ///    living.
 /// 2. Jobs that a dead worker had taken go back to the intake list.
 /// 3. Parked shards that are due become claimable.
+/// 4. What backends pushed onto the control list is obeyed, and the chores that this leaves (a
+///    cancelled campaign's shards, for example) are done a part at a time.
 final class Recovery: Sendable {
-    static let interval = Nanoseconds.seconds(1)
-    /// Time between the two looks at a lease.
+    /// A control takes effect within a second: this is the part of it before its state is changed.
+    static let interval = Nanoseconds.milliseconds(250)
+    /// Time between two looks for expired leases.
+    static let lookInterval = Nanoseconds.seconds(1)
+    /// Time between the first and the second look at one lease.
     static let secondLook = Nanoseconds.milliseconds(JobStore.leaseMilliseconds / 2)
+    /// Parts of chores in one turn, so that a large campaign is swept quickly and others wait
+    /// little.
+    static let choresPerTurn = 16
+
+    /// What the turns have seen so far.
+    struct Memory {
+        /// When each expired lease was seen for the first time.
+        var seen: [JobStore.Expired: Instant] = [:]
+        /// Where the look for parked shards with times too far ahead goes on.
+        var rank = 0
+        var lastLook: Instant?
+    }
 
     private let shared: WorkerShared
     private let unparked: @Sendable () -> Void
 
+    /// - `unparked`: called when there may be something to claim.
     init(_ shared: WorkerShared, unparked: @escaping @Sendable () -> Void) {
         self.shared = shared
         self.unparked = unparked
@@ -28,10 +47,10 @@ final class Recovery: Sendable {
     func run() {
         let store = shared.makeStore("recovery")
         var backoff = Backoff("recover")
-        var seen: [JobStore.Expired: Instant] = [:]
+        var memory = Memory()
         while !shared.isStopping {
             do throws(RedisError) {
-                try turn(store, &seen, now: Instant.now())
+                try turn(store, &memory, now: Instant.now())
                 backoff.succeeded(shared.log)
                 pause(Recovery.interval)
             } catch {
@@ -39,19 +58,29 @@ final class Recovery: Sendable {
                     shared.fail("recovering", error)
                     return
                 }
-                seen.removeAll()  // what was seen before the trouble proves nothing
+                memory = Memory()  // what was seen before the trouble proves nothing
                 pause(backoff.failed(error, shared.log))
             }
         }
     }
 
     /// One turn of the thread.
-    ///
-    /// - `seen`: when each expired lease was seen for the first time.
-    func turn(
-        _ store: JobStore, _ seen: inout [JobStore.Expired: Instant], now: Instant
+    func turn(_ store: JobStore, _ memory: inout Memory, now: Instant) throws(RedisError) {
+        if try store.obeyControls() > 0 { unparked() }
+        var chores = 0
+        while chores < Recovery.choresPerTurn, try store.doChore() { chores += 1 }
+        let looks = memory.lastLook.map { now - $0 >= Recovery.lookInterval } ?? true
+        var rank = looks ? memory.rank : nil
+        if try store.unpark(checking: &rank) > 0 { unparked() }
+        guard looks else { return }
+        memory.lastLook = now
+        memory.rank = rank ?? 0
+        try look(store, &memory.seen, now)
+    }
+
+    private func look(
+        _ store: JobStore, _ seen: inout [JobStore.Expired: Instant], _ now: Instant
     ) throws(RedisError) {
-        if try store.unpark() > 0 { unparked() }
         let (leases, workers) = try store.expired()
         var still: [JobStore.Expired: Instant] = [:]
         for lease in leases {
@@ -60,17 +89,7 @@ final class Recovery: Sendable {
                 still[lease] = first
                 continue
             }
-            let fields: [(String, LogValue)] = [("lease", .text(lease.member))]
-            switch try store.reclaim(lease) {
-            case .kept: break
-            case .plan:
-                shared.log.warning(
-                    "plan_recovered", "its worker is gone; the plan is made again", fields)
-            case .shard(let resent, let unknown):
-                shared.log.warning(
-                    "shard_recovered", "its worker is gone; the shard goes on with another one",
-                    fields + [("in_flight_again", .number(resent)), ("unknown", .number(unknown))])
-            }
+            tell(try store.reclaim(lease), lease.member)
         }
         seen = still
         for worker in workers where worker != shared.id {
@@ -79,6 +98,37 @@ final class Recovery: Sendable {
                 shared.log.warning(
                     "jobs_recovered", "their worker is gone; they are back on the intake list",
                     [("dead_worker", .text(worker)), ("jobs", .number(jobs))])
+            }
+        }
+    }
+
+    private func tell(_ result: JobStore.Reclaimed, _ lease: String) {
+        let fields: [(String, LogValue)] = [("lease", .text(lease))]
+        switch result {
+        case .kept: break
+        case .plan:
+            shared.log.warning(
+                "plan_recovered", "its worker is gone; the plan is made again", fields)
+        case .planFailed:
+            shared.log.error(
+                "campaign_failed", "planning it ended too many workers; peal status says more",
+                fields)
+        case .paused:
+            shared.log.error(
+                "campaign_paused", "a shard of it ended too many workers; peal status says more",
+                fields)
+        case .shard(let resent, let unknown, let poison, let level):
+            shared.log.warning(
+                "shard_recovered", "its worker is gone; the shard goes on with another one",
+                fields + [
+                    ("in_flight_again", .number(resent)), ("unknown", .number(unknown)),
+                    ("level", .number(level)),
+                ])
+            if poison > 0 {
+                shared.log.error(
+                    "recipient_poison",
+                    "a recipient was alone in flight in three deaths of workers; it is rejected "
+                        + "as Poison", fields)
             }
         }
     }

@@ -137,7 +137,7 @@ final class RunDesk {
         var run = ShardRun(
             fence: shard.fence, policy: campaign.policy, recipients: claimed.recipients.value,
             ledger: shard.ledger, due: shard.due, unknowns: shard.unknowns,
-            redisMilliseconds: shard.nowMilliseconds, now: now)
+            suspects: shard.suspects, redisMilliseconds: shard.nowMilliseconds, now: now)
         if isDraining { run.stop() }
         let active = ActiveRun(
             run: run, recipients: claimed.recipients.value, campaign: campaign,
@@ -212,11 +212,29 @@ final class RunDesk {
 
     /// Makes the commits that are due.
     func commitDue(_ now: Instant) {
-        for (number, active) in runs { commit(number, active, now) }
+        for number in runs.keys.sorted() {
+            if let active = runs[number] { commit(number, active, now) }
+        }
+    }
+
+    /// How many marks a run may have outstanding.
+    ///
+    /// A recipient that ends workers would bring those of other runs under suspicion: while one run
+    /// looks for it, the others give back what was not sent, and it waits for their answers.
+    private func target(_ number: Int, _ active: ActiveRun) -> Int {
+        var soloist: Int?
+        for (other, active) in runs where active.run.needsSolitude {
+            soloist = min(other, soloist ?? other)
+        }
+        if let soloist {
+            let others = runs.contains { $0.key != number && $0.value.run.outstanding > 0 }
+            guard soloist == number, !others else { return 0 }
+        }
+        return active.lane.markTarget(of: active, settings: around.settings)
     }
 
     private func commit(_ number: Int, _ active: ActiveRun, _ now: Instant) {
-        let target = active.lane.markTarget(of: active, settings: around.settings)
+        let target = target(number, active)
         guard active.run.isCommitDue(now: now, target: target) else { return }
         around.ask(.commit(run: number, active.run.makeCommit(now: now, target: target)))
     }

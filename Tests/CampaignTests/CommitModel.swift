@@ -66,7 +66,7 @@ struct CommitModel {
         switch commit.finish {
         case .goOn: due += commit.due
         case .release: (state, due) = (.ready, commit.due)
-        case .park(let time): (state, due) = (.parked(until: time), commit.due)
+        case .park(let time, _): (state, due) = (.parked(until: time), commit.due)
         }
         return reply(.ok)
     }

@@ -40,13 +40,16 @@ struct LedgerTests {
     @Test("due records keep index and time, and a later record of an index holds")
     func due() {
         var bytes: [UInt8] = []
-        DueRecords.append(0, 1, to: &bytes)
-        DueRecords.append(70_000, 1_796_000_000_123, to: &bytes)
-        DueRecords.append(0, 2, to: &bytes)
-        #expect(bytes.count == 36)
-        #expect(DueRecords.read(bytes) == [0: 2, 70_000: 1_796_000_000_123])
-        #expect(DueRecords.read([]) == [:])
-        #expect(DueRecords.read(Array(bytes.prefix(17))) == [0: 1])
+        let now: Int64 = 1_796_000_000_000
+        DueRecords.append(0, at: now + 10, ahead: 10, to: &bytes)
+        DueRecords.append(70_000, at: now + 123, ahead: 123, to: &bytes)
+        DueRecords.append(0, at: now + 20, ahead: 20, to: &bytes)
+        #expect(DueRecords.waits(bytes, now: now) == [0: 20, 70_000: 123])
+        #expect(DueRecords.waits(bytes, now: now + 100) == [0: 0, 70_000: 23])
+        // The clock jumped back by an hour: nobody waits longer than was asked for.
+        #expect(DueRecords.waits(bytes, now: now - 3_600_000) == [0: 20, 70_000: 123])
+        #expect(DueRecords.waits([], now: now) == [:])
+        #expect(DueRecords.waits(Array(bytes.prefix(31)), now: now) == [0: 10])
         #expect(DueRecords.readIndexes([1, 0, 0, 0, 0, 1, 0, 0, 9]) == [1, 256])
     }
 

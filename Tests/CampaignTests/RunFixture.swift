@@ -12,7 +12,7 @@ struct RunFixture {
 
     /// The ledger as it was claimed has one byte for each recipient.
     init(
-        _ ledger: String, due: [UInt8] = [], unknowns: [UInt8] = [],
+        _ ledger: String, due: [UInt8] = [], unknowns: [UInt8] = [], suspects: [Int: Int] = [:],
         resendsUnknown: Bool = true, deadline: Int64? = nil, table: RecipientTable? = nil
     ) {
         var policy = RunPolicy()
@@ -21,7 +21,15 @@ struct RunFixture {
         run = ShardRun(
             fence: Self.fence, policy: policy,
             recipients: table ?? Self.recipients(ledger.utf8.count), ledger: Array(ledger.utf8),
-            due: due, unknowns: unknowns, redisMilliseconds: Self.redisStart, now: now)
+            due: due, unknowns: unknowns, suspects: Self.records(suspects),
+            redisMilliseconds: Self.redisStart, now: now)
+    }
+
+    /// Levels of suspects as Redis keeps them.
+    static func records(_ suspects: [Int: Int]) -> [UInt8] {
+        suspects.sorted { $0.key < $1.key }.flatMap { index, level in
+            withUnsafeBytes(of: UInt32(index).littleEndian) { Array($0) } + [UInt8(level)]
+        }
     }
 
     /// Recipients that are all different.

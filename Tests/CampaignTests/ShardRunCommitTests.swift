@@ -142,7 +142,7 @@ struct ShardRunCommitTests {
         #expect(last.commit.finish == .release)
         #expect(last.step == .finished)
         #expect(fixture.ledger == "a...1")
-        #expect(DueRecords.read(last.commit.due).keys.sorted() == [4])
+        #expect(DueRecords.waits(last.commit.due, now: fixture.redisNow) == [4: 990])
     }
 
     @Test("marks that Redis confirms after a stop are taken back by the next commit")
@@ -187,8 +187,10 @@ struct ShardRunCommitTests {
         fixture.record(1, .retry(reason: "InternalServerError", delayMilliseconds: 950_000))
         let redis = fixture.redisNow
         let (commit, step) = fixture.commit()
-        #expect(commit.finish == .park(untilMilliseconds: redis + 900_000))
-        #expect(DueRecords.read(commit.due) == [0: redis + 900_000, 1: redis + 950_000])
+        #expect(
+            commit.finish
+                == .park(untilMilliseconds: redis + 900_000, lengthMilliseconds: 900_000))
+        #expect(DueRecords.waits(commit.due, now: redis) == [0: 900_000, 1: 950_000])
         #expect(step == .finished)
     }
 
@@ -197,12 +199,15 @@ struct ShardRunCommitTests {
         var near = RunFixture("1", due: Self.due(0, 5000))
         #expect(near.commit().commit.finish == .goOn)
         var far = RunFixture("1", due: Self.due(0, 5001), deadline: RunFixture.redisStart + 100)
-        #expect(far.commit().commit.finish == .park(untilMilliseconds: RunFixture.redisStart + 100))
+        #expect(
+            far.commit().commit.finish
+                == .park(
+                    untilMilliseconds: RunFixture.redisStart + 100, lengthMilliseconds: 100))
     }
 
     static func due(_ index: Int, _ after: Int64) -> [UInt8] {
         var bytes: [UInt8] = []
-        DueRecords.append(index, RunFixture.redisStart + after, to: &bytes)
+        DueRecords.append(index, at: RunFixture.redisStart + after, ahead: after, to: &bytes)
         return bytes
     }
 
@@ -253,7 +258,8 @@ struct ShardRunCommitTests {
         #expect(replay.changed == "0:g1r>>>")
         #expect(Set(replay.reasons.map(\.text)) == ["Unregistered", "Forbidden"])
         #expect(replay.deactivations == [[7]])
-        #expect(DueRecords.read(replay.due) == [1: due])
+        #expect(
+            DueRecords.waits(replay.due, now: fixture.redisNow) == [1: due - fixture.redisNow])
         #expect(fixture.run.applied(fixture.reply(), now: fixture.now) == .goOn)
         #expect(fixture.commit().commit.changed.contains("3:a"))
     }

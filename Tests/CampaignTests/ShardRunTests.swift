@@ -88,7 +88,7 @@ struct ShardRunTests {
         #expect(commit.quarantined == [[2]])
         #expect(commit.unknowns == [6, 0, 0, 0])
         let redis = fixture.redisNow
-        #expect(DueRecords.read(commit.due) == [4: redis + 2000, 6: redis + 1000])
+        #expect(DueRecords.waits(commit.due, now: redis) == [4: 2000, 6: 1000])
         #expect(
             commit.counters == [
                 "answers": 7, "retries": 2, "unanswered": 1, "reason:Unregistered": 1,

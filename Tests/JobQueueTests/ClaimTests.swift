@@ -72,10 +72,10 @@ struct ClaimTests {
         try queue.campaign("a", [2])
         let first = try #require(try queue.claim("n1"))
         var due: [UInt8] = []
-        DueRecords.append(0, 12345, to: &due)
+        DueRecords.append(0, at: 12345, ahead: 1, to: &due)
         let until = first.nowMilliseconds + 600_000
         let parked = try queue.commit(first.fence, 1, [(0, "1a")]) {
-            $0.finish = .park(untilMilliseconds: until)
+            $0.finish = .park(untilMilliseconds: until, lengthMilliseconds: 600_000)
             $0.due = due
             $0.unknowns = [0, 0, 0, 0]
         }
@@ -83,12 +83,12 @@ struct ClaimTests {
         #expect(parked.left == 1)
         #expect(try queue.command("ZSCORE", "t:deferred", "a:0").string == String(until))
         #expect(try queue.command("ZCARD", "t:leases").integer == 0)
-        #expect(try queue.store.unpark() == 0)
+        #expect(try queue.unpark() == 0)
         #expect(try queue.store.idle().parked == 1)
         #expect(try queue.claim("n2") == nil)
         try queue.command("ZADD", "t:deferred", "1", "a:0")
-        #expect(try queue.store.unpark() == 1)
-        #expect(try queue.store.unpark() == 0)
+        #expect(try queue.unpark() == 1)
+        #expect(try queue.unpark() == 0)
         let again = try #require(try queue.claim("n3"))
         #expect(again.due == due)
         #expect(again.unknowns == [0, 0, 0, 0])
@@ -102,10 +102,10 @@ struct ClaimTests {
         try queue.campaign("a", [1])
         let first = try #require(try queue.claim("n1"))
         _ = try queue.commit(first.fence, 1, [(0, "1")]) {
-            $0.finish = .park(untilMilliseconds: 1)
+            $0.finish = .park(untilMilliseconds: 1, lengthMilliseconds: 0)
         }
         _ = try queue.store.control(campaign: "a", .pause, reason: "r")
-        #expect(try queue.store.unpark() == 1)
+        #expect(try queue.unpark() == 1)
         #expect(try queue.claim("n2") == nil)
         _ = try queue.store.control(campaign: "a", .resume, reason: "")
         #expect(try queue.claim("n3") != nil)

@@ -125,6 +125,7 @@ struct PlanScriptTests {
         #expect(try queue.store.report("a")?.state == "failed")
         #expect(try queue.store.report("a")?.fields["reason"] == "no audience")
         #expect(try queue.list("dead") == ["letter"])
+        #expect(try queue.doChores() == 1)
         #expect(try queue.store.idle().isIdle)
     }
 

@@ -105,6 +105,15 @@ final class QueueFixture {
         return try store.claim(worker: worker, nonce: nonce, excluding: excluding)
     }
 
+    /// The claim under which shard 0 of a campaign is worked on.
+    func claimed(_ campaign: String) throws -> Fence? {
+        let shard = "campaign:\(campaign):shard:0"
+        guard let plan = try field(shard, "plan"), let nonce = try field(shard, "nonce"),
+            let epoch = try field(shard, "epoch").flatMap({ Int($0) })
+        else { return nil }
+        return Fence(campaign: campaign, shard: 0, plan: plan, epoch: epoch, nonce: nonce)
+    }
+
     /// Applies one commit that Redis does not refuse.
     func commit(
         _ fence: Fence, _ number: Int, _ changes: [(Int, String)] = [],
@@ -128,6 +137,21 @@ final class QueueFixture {
 
     /// Lets the lease of a shard or plan run out.
     func expire(_ member: String) throws { try command("ZADD", "t:leases", "1", member) }
+
+    /// Makes parked shards ready that are due; with a rank it looks for times too far ahead, too.
+    func unpark(from rank: Int? = nil) throws -> Int {
+        var rank = rank
+        return try store.unpark(checking: &rank)
+    }
+
+    /// Does all chores; the number of parts.
+    @discardableResult
+    func doChores() throws -> Int {
+        try forget()
+        var parts = 0
+        while try store.doChore() { parts += 1 }
+        return parts
+    }
 
     /// What an audit finds wrong, in sentences.
     func differences(_ campaign: String) throws -> [String] {

@@ -3,9 +3,8 @@
 --
 -- ARGV: 1 campaign, 2 shard.
 -- Returns {recounted, kept} as packed counts, or {} for a shard without recipients. The two are
--- read
---   at one moment, so they agree at any moment. Also gives a shard back that says it runs but holds
---   no lease: {recounted, kept, 'repaired'}.
+--   read at one moment, so they agree at any moment. Also gives a shard back that says it runs but
+--   holds no lease: {recounted, kept, 'repaired'}.
 local id, n = ARGV[1], ARGV[2]
 local shard = shard_key(id, n)
 local h = redis.call('HMGET', shard, 'counts', 'state')

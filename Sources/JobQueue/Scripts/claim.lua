@@ -2,7 +2,8 @@
 -- Hands one ready shard to a worker, campaigns in turn by weight. Marks nothing.
 --
 -- ARGV: 1 worker, 2 claim nonce, 3 lease in ms, 4 campaigns to pass over: `,id,id,` or ''.
--- Returns {none} or {shard, campaign, shard number, plan id, epoch, ledger, due, unknowns, now}.
+-- Returns {none} or {shard, campaign, shard number, plan id, epoch, ledger, due, unknowns, now,
+--   suspects}.
 --   The same worker and nonce again get the same shard: a lost reply costs nothing.
 -- Cost: O(64) at most, and one ledger.
 local worker = ns .. ':worker:' .. ARGV[1]
@@ -11,7 +12,7 @@ local function hand_out(id, n)
     local h = redis.call('HMGET', shard, 'plan', 'epoch')
     return { 'shard', id, n, h[1], h[2], redis.call('GET', shard .. ':ledger') or '',
         redis.call('GET', shard .. ':due') or '', redis.call('GET', shard .. ':unknowns') or '',
-        now }
+        now, redis.call('GET', shard .. ':suspects') or '' }
 end
 local last = redis.call('HMGET', worker, 'claim_nonce', 'claim_campaign', 'claim_shard')
 if last[1] == ARGV[2] and
@@ -21,7 +22,9 @@ end
 -- After a change of Redis living owners take their shards back first.
 if tonumber(redis.call('GET', ns .. ':claims_from') or '0') > now then return { 'none' } end
 local ring = ns .. ':ring'
-for _ = 1, math.min(64, redis.call('LLEN', ring)) do
+local looks, lost = math.min(64, redis.call('LLEN', ring)), 0
+while looks > 0 do
+    looks = looks - 1
     local id = redis.call('LINDEX', ring, 0)
     local campaign = campaign_key(id)
     if string.find(ARGV[4], ',' .. id .. ',', 1, true) then
@@ -41,11 +44,16 @@ for _ = 1, math.min(64, redis.call('LLEN', ring)) do
                 redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
             end
             local shard, member = shard_key(id, n), id .. ':' .. n
-            if redis.call('HGET', shard, 'state') == 'ready' then
+            local shard_state = redis.call('HGET', shard, 'state')
+            if not shard_state then
+                lose_shard(id, n)
+                lost = lost + 1
+                if lost < 64 then looks = looks + 1 end
+            elseif shard_state == 'ready' then
                 redis.call('HINCRBY', shard, 'epoch', 1)
                 redis.call('HSET', shard, 'state', 'running', 'owner', ARGV[1], 'nonce', ARGV[2],
                     'revision', 0)
-                redis.call('HSET', ns .. ':open', member, 'w')
+                call_roll(id, n, 'w')
                 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), member)
                 redis.call('HSET', worker, 'claim_nonce', ARGV[2], 'claim_campaign', id,
                     'claim_shard', n)

@@ -4,10 +4,10 @@
 -- ARGV: 1 campaign, 2 shard, 3 plan id, 4 epoch, 5 claim nonce (the fence), 6 commit number,
 --   7 lease in ms, 8 mode: commit | replay (the whole ledger, after Redis was rolled back),
 --   9 changes: repeated u32 offset, u32 length, the bytes as the worker knows them, the new bytes;
---   10 latency: `bucket=count …`,
---   11 counters: `name=count …`, 12 finish: '' | release | park:<ms>, 13 due records,
---   14 indexes whose outcome became unknown (u32 each), 15 number of reason arguments,
---   16 number of deactivations, then reasons (index, text), deactivations, quarantine entries.
+--   10 latency: `bucket=count …`, 11 counters: `name=count …`,
+--   12 finish: '' | release | park:<until, ms>:<length, ms>, 13 due records, 14 indexes whose
+--   outcome became unknown (u32 each), 15 number of reason arguments, 16 number of deactivations,
+--   then reasons (index, text), deactivations, quarantine entries.
 -- Returns {status, campaign state, now, not terminal, stored commit number}; status is ok, done,
 --   fenced, rolled_back (commits were lost), claim_rolled_back (the claim was) or gone.
 -- Cost: O(bytes changed); about 0.3 ms for 500 outcomes.
@@ -107,13 +107,14 @@ elseif ARGV[12] == '' then
 else
     if ARGV[13] == '' then redis.call('DEL', shard .. ':due')
     else redis.call('SET', shard .. ':due', ARGV[13]) end
-    if ARGV[12] == 'release' then
-        ready_shard(id, n, true)
+    local time, delay = string.match(ARGV[12], '^park:(%d+):(%d+)$')
+    if not time or state == 'cancelling' then
+        if ready_shard(id, n, true) then left = 0 end
     else
-        redis.call('HSET', shard, 'state', 'parked', 'owner', '')
-        redis.call('HSET', ns .. ':open', member, 'p')
+        redis.call('HSET', shard, 'state', 'parked', 'owner', '', 'parked_for', delay)
+        call_roll(id, n, 'p')
         redis.call('ZREM', ns .. ':leases', member)
-        redis.call('ZADD', ns .. ':deferred', tonumber(string.sub(ARGV[12], 6)), member)
+        redis.call('ZADD', ns .. ':deferred', time, member)
     end
 end
 expire_stats()

@@ -1,18 +1,14 @@
 #!lua flags=allow-oom
--- Pauses or resumes a campaign.
+-- Pauses, resumes or cancels a campaign. Works also when Redis is out of memory.
 --
--- ARGV: 1 campaign, 2 pause | resume, 3 reason.
--- Returns {the state now} or {unknown} for a campaign that does not exist.
-local id, campaign = ARGV[1], campaign_key(ARGV[1])
-local state = redis.call('HGET', campaign, 'state')
-if not state then return { 'unknown' } end
-redis.call('HSET', campaign, 'control', ARGV[2])
-if ARGV[2] == 'pause' and state == 'running' then
-    redis.call('HSET', campaign, 'state', 'paused', 'reason', ARGV[3], 'paused_ms', now)
-    report(id, 'paused', ARGV[3])
-elseif ARGV[2] == 'resume' and state == 'paused' then
-    redis.call('HSET', campaign, 'state', 'running', 'reason', '')
-    enter_ring(id)
-    report(id, 'running')
+-- ARGV: 1 campaign, 2 pause | resume | cancel, 3 reason, 4 `ahead`: obeyed also when the job is
+--   taken later, within 7 days; else ''.
+-- Returns {the state now}; {ahead}; or {unknown} for a campaign that does not exist.
+local state = steer(ARGV[1], ARGV[2], ARGV[3])
+if not state and ARGV[4] == 'ahead' then
+    redis.call('HSET', campaign_key(ARGV[1]), 'control', ARGV[2])
+    redis.call('EXPIRE', campaign_key(ARGV[1]), 604800)
+    return { 'ahead' }
 end
-return { redis.call('HGET', campaign, 'state') }
+expire_stats()
+return { state or 'unknown' }

@@ -20,7 +20,7 @@ for _ = 1, 64 do
 end
 if not id then return { 'none' } end
 local campaign = campaign_key(id)
-redis.call('HSET', campaign, 'plan', ARGV[2], 'planner', ARGV[1])
+redis.call('HSET', campaign, 'plan', ARGV[2], 'planner', ARGV[1], 'plan_written', 0)
 redis.call('HSETNX', campaign, 'plan_started_ms', now)
 redis.call('HSET', worker, 'plan_id', ARGV[2], 'plan_campaign', id)
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), id .. ':plan')

@@ -6,10 +6,9 @@
 local id, campaign = ARGV[1], campaign_key(ARGV[1])
 local h = redis.call('HMGET', campaign, 'plan', 'state')
 if h[1] ~= ARGV[2] or h[2] ~= 'planning' then return 'fenced' end
-redis.call('HSET', campaign, 'state', 'failed', 'reason', ARGV[3], 'finished_ms', now)
 redis.call('LPUSH', ns .. ':dead', ARGV[4])
 redis.call('ZREM', ns .. ':leases', id .. ':plan')
-report(id, 'failed', ARGV[3])
+fail_plan(id, ARGV[3])
 add_stat('jobs_dead', 1)
 expire_stats()
 return 'ok'

@@ -10,12 +10,16 @@ local h = redis.call('HMGET', campaign, 'plan', 'state', 'control', 'plan_starte
 if h[1] ~= ARGV[2] then return 'fenced' end
 if h[2] ~= 'planning' then return 'ok' end
 local state = h[3] == 'pause' and 'paused' or 'running'
+if state == 'paused' then
+    redis.call('HSET', campaign, 'reason', 'paused before it was planned', 'paused_ms', now)
+end
 redis.call('HSET', campaign, 'state', state, 'open_shards', ARGV[3], 'total', ARGV[4],
     'planned_ms', now)
+redis.call('HDEL', campaign, 'plan_written', 'plan_died_at', 'plan_deaths')
 if now - tonumber(h[4] or now) > 2000 then
     redis.call('HSET', campaign, 'claims_from_ms', now + 2000)
 end
 redis.call('ZREM', ns .. ':leases', id .. ':plan')
-if state == 'running' then enter_ring(id) end
+if state == 'running' then enter_ring(id) else add_chore(id) end
 report(id, state)
 return 'ok'

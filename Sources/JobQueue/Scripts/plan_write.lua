@@ -8,11 +8,14 @@ local id, campaign = ARGV[1], campaign_key(ARGV[1])
 local h = redis.call('HMGET', campaign, 'plan', 'state', 'plan_call')
 if h[1] ~= ARGV[2] or h[2] ~= 'planning' then return 'fenced' end
 if h[3] == ARGV[2] .. ':' .. ARGV[3] then return 'ok' end
+local written = 0
 for i = 5, #ARGV, 3 do
+    written = written + tonumber(ARGV[i + 1])
     local shard = shard_key(id, ARGV[i])
     redis.call('RPUSH', shard .. ':recipients', ARGV[i + 2])
     redis.call('HINCRBY', shard, 'size', ARGV[i + 1])
 end
 redis.call('HSET', campaign, 'plan_call', ARGV[2] .. ':' .. ARGV[3])
+redis.call('HINCRBY', campaign, 'plan_written', written)
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[4]), id .. ':plan')
 return 'ok'

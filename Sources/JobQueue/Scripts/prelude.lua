@@ -113,30 +113,166 @@ local function apply_delta(id, counts, delta)
     return counts, counts[1] + counts[2] + counts[3]
 end
 
--- Ends a shard whose recipients are all terminal. The last shard ends the campaign: no other
--- script does.
-local function finish_shard(id, n)
-    local shard, member = shard_key(id, n), id .. ':' .. n
-    redis.call('HSET', shard, 'state', 'done')
-    redis.call('HDEL', ns .. ':open', member)
-    redis.call('ZREM', ns .. ':leases', member)
-    redis.call('ZREM', ns .. ':deferred', member)
-    redis.call('DEL', shard .. ':due', shard .. ':unknowns')
-    local campaign = campaign_key(id)
-    if redis.call('HINCRBY', campaign, 'open_shards', -1) == 0 then
-        redis.call('HSET', campaign, 'state', 'completed', 'finished_ms', now)
-        report(id, 'completed')
-        add_stat('campaigns_completed', 1)
+-- Has the work on a campaign's shards done that a new state calls for, a part at a time (chore.lua).
+local function add_chore(id)
+    redis.call('HSET', campaign_key(id), 'chore', 0)
+    if redis.call('HSETNX', campaign_key(id), 'in_chores', '1') == 1 then
+        redis.call('RPUSH', ns .. ':chores', id)
     end
 end
 
--- Makes a shard that nobody owns claimable.
+-- Writes a shard into the roll-call: `open` is what autoscalers watch, `held` is for the shards of
+-- campaigns that are paused. The letter is r (ready), w (worked on) or p (parked).
+local function call_roll(id, n, letter)
+    local member = id .. ':' .. n
+    local paused = redis.call('HGET', campaign_key(id), 'state') == 'paused'
+    redis.call('HSET', ns .. (paused and ':held' or ':open'), member, letter)
+    redis.call('HDEL', ns .. (paused and ':open' or ':held'), member)
+end
+
+local function leave_roll(id, n)
+    redis.call('HDEL', ns .. ':open', id .. ':' .. n)
+    redis.call('HDEL', ns .. ':held', id .. ':' .. n)
+end
+
+-- Ends a campaign; it is cleaned away when it is old enough (retire.lua).
+local function end_campaign(id, state, reason)
+    redis.call('HSET', campaign_key(id), 'state', state, 'finished_ms', now)
+    if reason then redis.call('HSET', campaign_key(id), 'reason', reason) end
+    redis.call('ZADD', ns .. ':finished', now, id)
+    report(id, state, reason)
+    add_stat('campaigns_' .. state, 1)
+end
+
+-- Ends a campaign whose plan cannot be made, and has the parts of it removed.
+local function fail_plan(id, reason)
+    redis.call('DEL', campaign_key(id) .. ':stats', campaign_key(id) .. ':ready')
+    add_chore(id)
+    end_campaign(id, 'failed', reason)
+end
+
+-- One shard less; the last one ends the campaign: nothing else does.
+local function close_shard(id)
+    local campaign = campaign_key(id)
+    if redis.call('HINCRBY', campaign, 'open_shards', -1) ~= 0 then return end
+    local h = redis.call('HMGET', campaign, 'state', 'lost_shards', 'total')
+    if h[2] then
+        local left = 0
+        for _, kept in ipairs(redis.call('HMGET', campaign .. ':stats', unpack(classes, 1, 3))) do
+            left = left + tonumber(kept or '0')
+        end
+        end_campaign(id, 'inconsistent', h[2] .. ' of its shards vanished from Redis; what became '
+            .. 'of ' .. left .. ' recipients is not known')
+    else
+        end_campaign(id, h[1] == 'cancelling' and 'cancelled' or 'completed')
+    end
+end
+
+-- Ends a shard whose recipients are all terminal.
+local function finish_shard(id, n)
+    local shard, member = shard_key(id, n), id .. ':' .. n
+    redis.call('HSET', shard, 'state', 'done')
+    leave_roll(id, n)
+    redis.call('ZREM', ns .. ':leases', member)
+    redis.call('ZREM', ns .. ':deferred', member)
+    redis.call('DEL', shard .. ':due', shard .. ':unknowns', shard .. ':suspects')
+    close_shard(id)
+end
+
+-- Notes that the keys of a shard are gone, which only somebody else can have done: the campaign
+-- must not wait for it for ever, and must not end as if all were well.
+local function lose_shard(id, n)
+    local member = id .. ':' .. n
+    redis.call('ZREM', ns .. ':leases', member)
+    redis.call('ZREM', ns .. ':deferred', member)
+    local known = redis.call('HEXISTS', ns .. ':open', member) == 1
+        or redis.call('HEXISTS', ns .. ':held', member) == 1
+    if not known or redis.call('EXISTS', campaign_key(id)) == 0 then return end
+    leave_roll(id, n)
+    redis.call('HINCRBY', campaign_key(id), 'lost_shards', 1)
+    close_shard(id)
+end
+
+-- Cancels a shard that nobody works on: what was not sent ends as cancelled, what was in flight as
+-- unknown.
+local function sweep_shard(id, n)
+    local shard = shard_key(id, n)
+    local counts = unpack_counts(redis.call('HGET', shard, 'counts'))
+    local ledger = redis.call('GET', shard .. ':ledger')
+    ledger = string.gsub(string.gsub(ledger, '[.1-9]', 'c'), '[>A-I]', 'u')
+    redis.call('SET', shard .. ':ledger', ledger)
+    local delta = { [1] = -counts[1], [2] = -counts[2], [3] = -counts[3],
+        [10] = counts[1] + counts[3], [11] = counts[2] }
+    counts = apply_delta(id, counts, delta)
+    redis.call('HSET', shard, 'counts', table.concat(counts, ','), 'owner', '')
+    finish_shard(id, n)
+end
+
+-- Makes a shard that nobody owns claimable, or ends it when its campaign is being cancelled.
+-- Returns whether it ended.
 local function ready_shard(id, n, first)
+    local state = redis.call('HGET', campaign_key(id), 'state')
+    if state == 'cancelling' then
+        sweep_shard(id, n)
+        return true
+    end
     local shard, member = shard_key(id, n), id .. ':' .. n
     redis.call('HSET', shard, 'state', 'ready', 'owner', '')
-    redis.call('HSET', ns .. ':open', member, 'r')
+    call_roll(id, n, 'r')
     redis.call('ZREM', ns .. ':leases', member)
     redis.call('ZREM', ns .. ':deferred', member)
     redis.call(first and 'LPUSH' or 'RPUSH', campaign_key(id) .. ':ready', n)
-    if redis.call('HGET', campaign_key(id), 'state') == 'running' then enter_ring(id) end
+    if state == 'running' then enter_ring(id) end
+    return false
+end
+
+-- A short name for a job's text, to count the workers that died at it.
+local function job_name(job) return redis.sha1hex(string.sub(job, 1, 65536)) .. '.' .. #job end
+
+-- Takes a job off a worker's list of taken jobs; returns 0 when it was taken off before.
+local function forget_job(worker, job)
+    redis.call('HDEL', ns .. ':job_deaths', job_name(job))
+    return redis.call('LREM', ns .. ':claims:' .. worker, 1, job)
+end
+
+-- Sends a text that cannot be used to the dead letters, with what is wrong with it and where.
+local function bury(id, path, message, text)
+    redis.call('LPUSH', ns .. ':dead', cjson.encode({
+        id = id or cjson.null, faults = { { path = path, message = message } }, job = text,
+        worker = '', at_ms = now }))
+    add_stat('jobs_dead', 1)
+end
+
+-- Pauses, resumes or cancels a campaign; returns the state it is in now. What was asked for before
+-- the plan exists is obeyed when it does.
+local function steer(id, action, reason)
+    local campaign = campaign_key(id)
+    local state = redis.call('HGET', campaign, 'state')
+    if not state then return nil end
+    if action == 'pause' and state == 'running' then
+        redis.call('HSET', campaign, 'state', 'paused', 'reason', reason, 'paused_ms', now)
+        add_chore(id)
+        report(id, 'paused', reason)
+    elseif action == 'resume' and state == 'paused' then
+        redis.call('HSET', campaign, 'state', 'running', 'reason', '')
+        add_chore(id)
+        enter_ring(id)
+        report(id, 'running')
+    elseif action == 'cancel' and (state == 'running' or state == 'paused') then
+        redis.call('HSET', campaign, 'state', 'cancelling', 'reason', reason)
+        add_chore(id)
+        report(id, 'cancelling', reason)
+    elseif action == 'cancel' and state == 'planning' then
+        -- Nothing was sent, and nobody was counted for good: there is no account to close.
+        redis.call('HSET', campaign, 'plan', '', 'total', 0, 'open_shards', 0)
+        redis.call('DEL', campaign .. ':stats', campaign .. ':ready')
+        redis.call('LREM', ns .. ':plans', 1, id)
+        redis.call('ZREM', ns .. ':leases', id .. ':plan')
+        add_chore(id)
+        end_campaign(id, 'cancelled', reason .. '; it was not planned yet, nothing was sent')
+    elseif state ~= 'planning' then
+        return state
+    end
+    redis.call('HSET', campaign, 'control', action)
+    return redis.call('HGET', campaign, 'state')
 end

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
 -- Gives a shard back to its living owner after Redis lost the claim: the plan is the owner's and
 -- the stored epoch is not greater than the owner's. Whoever claimed it meanwhile is fenced by the
--- new
--- epoch. The owner writes its whole ledger next.
+-- new epoch. The owner writes its whole ledger next.
 --
 -- ARGV: 1 campaign, 2 shard, 3 plan id, 4 epoch, 5 claim nonce, 6 worker, 7 lease in ms.
 -- Returns the new epoch, or 0: the shard is rightly somebody else's.
@@ -17,6 +16,6 @@ if h[3] == 'ready' then redis.call('LREM', campaign_key(id) .. ':ready', 1, n) e
 redis.call('ZREM', ns .. ':deferred', member)
 redis.call('HSET', shard, 'epoch', epoch, 'nonce', ARGV[5], 'state', 'running', 'owner', ARGV[6],
     'revision', 0)
-redis.call('HSET', ns .. ':open', member, 'w')
+call_roll(id, n, 'w')
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[7]), member)
 return epoch
