@@ -132,9 +132,13 @@ extension JobStore {
 
     package enum ControlAction: String, Sendable, CaseIterable { case pause, resume, cancel }
 
-    /// Obeys what backends pushed onto the control list; the number of entries.
-    package func obeyControls() throws(RedisError) -> Int {
-        Int(try run(Scripts.controls, []).integer ?? 0)
+    /// Obeys what backends pushed onto the control list: the number of entries, and those of
+    /// `campaigns` that do not run.
+    package func obeyControls(
+        watching campaigns: [String] = []
+    ) throws(RedisError) -> (taken: Int, stopped: [String]) {
+        let items = try run(Scripts.controls, campaigns).array ?? []
+        return (Int(items.first?.integer ?? 0), items.dropFirst().compactMap(\.string))
     }
 
     /// Does one part of the work that paused, resumed, cancelled or failed campaigns leave; false

@@ -15,6 +15,8 @@ internal import Telemetry
 /// 3. Parked shards that are due become claimable.
 /// 4. What backends pushed onto the control list is obeyed, and the chores that this leaves (a
 ///    cancelled campaign's shards, for example) are done a part at a time.
+/// 5. Runs whose campaign was paused or cancelled are told at once, whatever their commits wait
+///    for.
 final class Recovery: Sendable {
     /// A control takes effect within a second: this is the part of it before its state is changed.
     static let interval = Nanoseconds.milliseconds(250)
@@ -37,11 +39,17 @@ final class Recovery: Sendable {
 
     private let shared: WorkerShared
     private let unparked: @Sendable () -> Void
+    private let stopped: @Sendable ([String]) -> Void
 
     /// - `unparked`: called when there may be something to claim.
-    init(_ shared: WorkerShared, unparked: @escaping @Sendable () -> Void) {
+    /// - `stopped`: called with campaigns that this worker has shards of and that do not run.
+    init(
+        _ shared: WorkerShared, unparked: @escaping @Sendable () -> Void,
+        stopped: @escaping @Sendable ([String]) -> Void
+    ) {
         self.shared = shared
         self.unparked = unparked
+        self.stopped = stopped
     }
 
     func run() {
@@ -66,7 +74,9 @@ final class Recovery: Sendable {
 
     /// One turn of the thread.
     func turn(_ store: JobStore, _ memory: inout Memory, now: Instant) throws(RedisError) {
-        if try store.obeyControls() > 0 { unparked() }
+        let (taken, ended) = try store.obeyControls(watching: shared.heldCampaigns)
+        if !ended.isEmpty { stopped(ended) }
+        if taken > 0 { unparked() }
         var chores = 0
         while chores < Recovery.choresPerTurn, try store.doChore() { chores += 1 }
         let looks = memory.lastLook.map { now - $0 >= Recovery.lookInterval } ?? true

@@ -164,6 +164,13 @@ final class RunDesk {
         }
     }
 
+    /// Runs of these campaigns hand out nothing more and give their shards back.
+    func stopped(_ campaigns: [String]) {
+        for active in runs.values where campaigns.contains(active.campaign.id) {
+            active.run.stop()
+        }
+    }
+
     /// Takes what the exchange brings.
     func handle(_ answers: [ShardExchange.Answer], _ now: Instant) {
         for answer in answers {

@@ -79,6 +79,12 @@ final class SendLoop: @unchecked Sendable {
     /// Runs of these leases are somebody else's now.
     func lost(_ members: Set<String>) { desk.lost(members, loop.now) }
 
+    /// These campaigns do not run any more.
+    func stopped(_ campaigns: [String]) {
+        desk.stopped(campaigns)
+        tick()
+    }
+
     /// Takes what the exchange brings.
     func handle(_ answers: [ShardExchange.Answer]) {
         desk.handle(answers, loop.now)

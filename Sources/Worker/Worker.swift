@@ -104,7 +104,9 @@ package final class Worker {
         let claimSoon: @Sendable () -> Void = { loop.submit { sender.claimSoon() } }
         let planner = Planner(shared, planned: claimSoon)
         let intake = Intake(shared) { planner.bell.add(()) }
-        let recovery = Recovery(shared, unparked: claimSoon)
+        let recovery = Recovery(shared, unparked: claimSoon) { campaigns in
+            loop.submit { sender.stopped(campaigns) }
+        }
         let fields = statusFields(sender)
         let heartbeat = Heartbeat(shared, loop: loop, fields: fields) { lost in
             loop.submit { sender.lost(lost) }

@@ -46,6 +46,14 @@ final class WorkerShared: Sendable {
         stop()
     }
 
+    /// The campaigns that this worker has shards of, in order.
+    var heldCampaigns: [String] {
+        let holds = holds.withLock { $0 }
+        var campaigns: Set<String> = []
+        for case .shard(let fence) in holds { campaigns.insert(fence.campaign) }
+        return campaigns.sorted()
+    }
+
     /// A connection to Redis of the calling thread's own.
     func makeStore(_ role: String) -> JobStore {
         JobStore(

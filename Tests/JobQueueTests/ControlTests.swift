@@ -134,7 +134,7 @@ struct ControlTests {
     }
 
     @Test(
-        "what a backend pushes onto the control list is obeyed, what makes no sense is a dead letter"
+        "what a backend pushes onto the control list is obeyed, nonsense is a dead letter"
     )
     func controlList() throws {
         let queue = try QueueFixture()
@@ -144,8 +144,8 @@ struct ControlTests {
         ] {
             try queue.command("LPUSH", "t:control", text)
         }
-        #expect(try queue.store.obeyControls() == 7)
-        #expect(try queue.store.obeyControls() == 0)
+        #expect(try queue.store.obeyControls(watching: ["a", "b"]) == (7, ["a", "b"]))
+        #expect(try queue.store.obeyControls() == (0, []))
         #expect(try queue.store.report("a")?.state == "paused")
         #expect(try queue.field("campaign:a", "reason") == "pause by the backend")
         #expect(try queue.list("dead").count == 3)

@@ -3,7 +3,8 @@
 -- form `pause ID`, `resume ID` or `cancel ID`. One for a campaign that is not known yet is obeyed
 -- when its job is taken, within 7 days. Any other text becomes a dead letter.
 --
--- Returns the number of entries.
+-- ARGV: campaigns whose state the caller wants to know.
+-- Returns {the number of entries, those of the campaigns that do not run …}.
 local taken = 0
 while taken < 64 do
     local text = redis.call('RPOP', ns .. ':control')
@@ -20,4 +21,8 @@ while taken < 64 do
     end
 end
 expire_stats()
-return taken
+local answer = { taken }
+for _, id in ipairs(ARGV) do
+    if redis.call('HGET', campaign_key(id), 'state') ~= 'running' then answer[#answer + 1] = id end
+end
+return answer
