@@ -132,6 +132,16 @@ extension JobStore {
 
     package enum ControlAction: String, Sendable, CaseIterable { case pause, resume, cancel }
 
+    /// Looks whether every open shard can still go on, some of them per call; the number mended.
+    ///
+    /// - `cursor`: where the last call ended, at first "0".
+    package func callRoll(_ cursor: inout String) throws(RedisError) -> Int {
+        let reply = try run(Scripts.rollCall, [cursor]).array ?? []
+        guard reply.count == 2, let next = reply[0].string else { return 0 }
+        cursor = next
+        return Int(reply[1].integer ?? 0)
+    }
+
     /// Obeys what backends pushed onto the control list: the number of entries, and those of
     /// `campaigns` that do not run.
     package func obeyControls(

@@ -24,6 +24,7 @@ enum Scripts {
     static let unpark = make("unpark", PackageResources.unpark_lua)
     static let control = make("control", PackageResources.control_lua)
     static let controls = make("controls", PackageResources.controls_lua)
+    static let rollCall = make("roll_call", PackageResources.roll_call_lua)
     static let chore = make("chore", PackageResources.chore_lua)
     static let idle = make("idle", PackageResources.idle_lua)
     static let auditShard = make("audit_shard", PackageResources.audit_shard_lua)

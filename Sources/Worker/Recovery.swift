@@ -15,13 +15,16 @@ internal import Telemetry
 /// 3. Parked shards that are due become claimable.
 /// 4. What backends pushed onto the control list is obeyed, and the chores that this leaves (a
 ///    cancelled campaign's shards, for example) are done a part at a time.
-/// 5. Runs whose campaign was paused or cancelled are told at once, whatever their commits wait
+/// 5. Open shards that lost their lease, their place in a list or all their keys are found.
+/// 6. Runs whose campaign was paused or cancelled are told at once, whatever their commits wait
 ///    for.
 final class Recovery: Sendable {
     /// A control takes effect within a second: this is the part of it before its state is changed.
     static let interval = Nanoseconds.milliseconds(250)
     /// Time between two looks for expired leases.
     static let lookInterval = Nanoseconds.seconds(1)
+    /// Time between two parts of the roll-call.
+    static let rollInterval = Nanoseconds.seconds(10)
     /// Time between the first and the second look at one lease.
     static let secondLook = Nanoseconds.milliseconds(JobStore.leaseMilliseconds / 2)
     /// Parts of chores in one turn, so that a large campaign is swept quickly and others wait
@@ -35,6 +38,9 @@ final class Recovery: Sendable {
         /// Where the look for parked shards with times too far ahead goes on.
         var rank = 0
         var lastLook: Instant?
+        /// Where the roll-call goes on.
+        var cursor = "0"
+        var lastRoll: Instant?
     }
 
     private let shared: WorkerShared
@@ -86,6 +92,15 @@ final class Recovery: Sendable {
         memory.lastLook = now
         memory.rank = rank ?? 0
         try look(store, &memory.seen, now)
+        guard now - (memory.lastRoll ?? now) >= Recovery.rollInterval || memory.lastRoll == nil
+        else { return }
+        memory.lastRoll = now
+        let mended = try store.callRoll(&memory.cursor)
+        if mended > 0 {
+            shared.log.error(
+                "shards_mended", "keys of Peal were deleted by somebody; open shards go on",
+                [("shards", .number(mended))])
+        }
     }
 
     private func look(

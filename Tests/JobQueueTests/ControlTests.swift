@@ -201,6 +201,32 @@ struct ControlTests {
         #expect(score < late - 700_000)
     }
 
+    @Test("the roll-call finds shards whose lease, place or keys somebody deleted")
+    func rollCall() throws {
+        let queue = try QueueFixture()
+        try queue.campaign("a", [1, 1, 1, 1])
+        try queue.campaign("b", [1])
+        try queue.register("planning")
+        _ = try queue.claim("n1", excluding: ["b"])
+        let parked = try #require(try queue.claim("n2", excluding: ["b"]))
+        _ = try queue.commit(parked.fence, 1, [(0, "1")]) {
+            $0.finish = .park(untilMilliseconds: 1, lengthMilliseconds: 1)
+        }
+        var cursor = "0"
+        #expect(try queue.store.callRoll(&cursor) == 0)
+        try queue.command("DEL", "t:leases", "t:deferred", "t:campaign:a:ready", "t:campaign:b")
+        // Running, parked, ready twice and a campaign that is gone.
+        #expect(try queue.store.callRoll(&cursor) == 5)
+        #expect(try queue.store.callRoll(&cursor) == 0)
+        #expect(try queue.store.expired().leases.count == 1)
+        #expect(try queue.unpark() == 1)
+        #expect(try queue.command("LLEN", "t:campaign:a:ready").integer == 3)
+        #expect(try queue.command("HEXISTS", "t:open", "b:0").integer == 0)
+        try queue.command("DEL", "t:campaign:a:shard:3")
+        #expect(try queue.store.callRoll(&cursor) == 1)
+        #expect(try queue.store.report("a")?.fields["lost_shards"] == "1")
+    }
+
     @Test(
         "a campaign whose shard vanished from Redis ends as inconsistent, never as completed",
         arguments: ["ready", "running", "parked"])
