@@ -48,7 +48,7 @@ package final class JobStore {
     // MARK: Intake
 
     /// How taking a job over into a campaign ended.
-    package enum Registration: String, Sendable { case accepted, duplicate, conflict }
+    package enum Registration: String, Sendable { case accepted, duplicate, conflict, failed }
 
     /// Puts a job on the intake list, as a backend does.
     package func enqueue(_ job: [UInt8]) throws(RedisError) {
@@ -69,6 +69,11 @@ package final class JobStore {
     package func takenJobs(worker: String) throws(RedisError) -> [[UInt8]] {
         let reply = try redis.command("LRANGE", key("claims:\(worker)"), "0", "63")
         return (reply.array ?? []).compactMap(\.bytes)
+    }
+
+    /// Whether this very job was registered before.
+    package func knows(id: String, digest: String) throws(RedisError) -> Bool {
+        try redis.command("HGET", key("campaign:\(id)"), "digest").string == digest
     }
 
     package func register(

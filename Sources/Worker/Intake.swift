@@ -67,10 +67,16 @@ final class Intake: Sendable {
         let job: Job
         let digest: String
         switch shared.read(raw) {
-        case .failure(let faults):
-            try bury(raw, id: faults.id, faults.faults, store)
-            return
         case .success(let valid): (job, digest) = valid
+        case .failure(let faults):
+            // A job that was good when it came first may be past its deadline when it comes again.
+            guard case .success(let old) = shared.read(raw, isAccepted: true),
+                try store.knows(id: old.job.id, digest: old.digest)
+            else {
+                try bury(raw, id: faults.id, faults.faults, store)
+                return
+            }
+            (job, digest) = old
         }
         let fields = [
             "app": job.app, "on_unknown": job.onUnknown.rawValue,
@@ -87,6 +93,15 @@ final class Intake: Sendable {
             shared.log.info(
                 "job_duplicate", "the same job was enqueued before; it runs once",
                 [("campaign", .text(job.id))])
+        case .failed:
+            try bury(
+                raw, id: job.id,
+                [
+                    JobFault(
+                        path: "$.id",
+                        message: "this very job failed before (peal status \(job.id) says why); "
+                            + "correct it and give it a new id")
+                ], store)
         case .conflict:
             try bury(
                 raw, id: job.id,

@@ -105,7 +105,12 @@ struct CampaignTests {
         let lines = (0..<500).map { Fleet.token("file", $0) } + ["", "nonsense"]
         try fleet.folder.write("people.tokens", lines.joined(separator: "\r\n"))
         let soon = WallClockText.secondsFromNow(4)
+        let late = """
+            {"id": "late", "app": "shop", "payload": {"aps": {"alert": "a"}}, "deadline": \(soon),
+            "audience": {"tokens": ["\(Fleet.token("late", 1))"]}}
+            """
         for job in [
+            late,
             """
             {"id": "file", "app": "shop", "payload": {"aps": {"alert": "a"}},
             "audience": {"file": "people.tokens"}, "retry": {"server_error_delay_s": 0}}
@@ -114,10 +119,6 @@ struct CampaignTests {
             {"id": "inline", "app": "shop", "payload": {"aps": {"content-available": 1}},
             "audience": {"tokens": ["\(Fleet.token("inline", 1))", "abc"]},
             "retry": {"server_error_delay_s": 0}}
-            """,
-            """
-            {"id": "late", "app": "shop", "payload": {"aps": {"alert": "a"}}, "deadline": \(soon),
-            "audience": {"tokens": ["\(Fleet.token("late", 1))"]}}
             """,
         ] {
             try fleet.redis.command("LPUSH", "peal:jobs", job)
@@ -129,6 +130,12 @@ struct CampaignTests {
         #expect(try fleet.counters("inline")["accepted"] == 1)
         #expect(try fleet.counters("inline")["skipped"] == 1)
         #expect(try fleet.counters("late")["expired"] == 1)
+        // The same job again after its deadline is a duplicate, not a job that cannot run.
+        try fleet.redis.command("LPUSH", "peal:jobs", late)
+        let second = try fleet.worker(["--once", "--audience-dir", fleet.folder.path])
+        #expect(try await second.wait() == .exit(0))
+        #expect(second.errors.contains("job_duplicate"))
+        #expect(try fleet.redis.command("LLEN", "peal:dead").integer == 0)
         #expect(try await fleet.peal(["audit"]).end == .exit(0))
     }
 

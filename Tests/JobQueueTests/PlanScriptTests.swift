@@ -125,6 +125,10 @@ struct PlanScriptTests {
         #expect(try queue.store.report("a")?.state == "failed")
         #expect(try queue.store.report("a")?.fields["reason"] == "no audience")
         #expect(try queue.list("dead") == ["letter"])
+        // The same job again is no duplicate that could be dropped: nothing of it ran.
+        #expect(try queue.register("a") == .failed)
+        #expect(try queue.store.knows(id: "a", digest: "d1"))
+        #expect(try !queue.store.knows(id: "a", digest: "d2"))
         #expect(try queue.doChores() == 1)
         #expect(try queue.store.idle().isIdle)
     }

@@ -3,12 +3,14 @@
 -- cancel that came before the job is obeyed.
 --
 -- ARGV: 1 worker, 2 the job as it was taken, 3 id, 4 digest, then campaign fields (name, value …).
--- Returns accepted, duplicate (same content: dropped) or conflict (same id, other content: the
---   caller sends it to the dead letters). Repeating it after a lost reply answers duplicate.
+-- Returns accepted, duplicate (same content: dropped), conflict (same id, other content) or failed
+--   (the same job, which failed): the caller sends these two to the dead letters. Repeating it
+--   after a lost reply answers duplicate.
 local campaign = campaign_key(ARGV[3])
 local known = redis.call('HGET', campaign, 'digest')
 if known then
     if known ~= ARGV[4] then return 'conflict' end
+    if redis.call('HGET', campaign, 'state') == 'failed' then return 'failed' end
     forget_job(ARGV[1], ARGV[2])
     return 'duplicate'
 end
