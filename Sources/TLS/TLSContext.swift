@@ -14,9 +14,11 @@ package struct TLSError: Error, CustomStringConvertible, Sendable {
     }
 
     /// Takes OpenSSL's newest error off its queue and empties the queue.
+    ///
+    /// Of a file that cannot be read the oldest one tells more: the newest names a library.
     static func taken(_ code: Code, _ action: String) -> TLSError {
         var buffer = [CChar](repeating: 0, count: 256)
-        let number = ERR_peek_last_error()
+        let number = code == .configuration ? ERR_peek_error() : ERR_peek_last_error()
         ERR_clear_error()
         guard number != 0 else { return TLSError(code, action) }
         ERR_error_string_n(number, &buffer, buffer.count)
