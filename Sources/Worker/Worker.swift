@@ -72,7 +72,8 @@ package final class Worker {
         var backoff = Backoff("start")
         while true {
             do throws(RedisError) {
-                try store.redis.connect()
+                try store.redis.requireSuitable(
+                    namespace: settings.namespace, allowsEviction: settings.allowsEviction)
                 _ = try store.heartbeat(worker: id, fields: [:], holds: [])
                 return nil
             } catch {
