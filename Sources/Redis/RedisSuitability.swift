@@ -10,8 +10,8 @@ extension RedisConnection {
         if !allowsEviction, let policy = memory["maxmemory_policy"], policy != "noeviction" {
             throw RedisError(
                 .unsuitable,
-                "Redis at \(address) has the maxmemory-policy \(policy): it may delete ledgers, and "
-                    + "an account would not add up; set it to noeviction, or start with "
+                "Redis at \(address) has the maxmemory-policy \(policy): it may delete ledgers, "
+                    + "and an account would not add up; set it to noeviction, or start with "
                     + "--allow-eviction at your own risk")
         }
         let cluster = RedisInfo(try command("INFO", "cluster"))
