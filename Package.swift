@@ -43,7 +43,7 @@ let package = Package(
         room("HTTP2", ["CNghttp2", "Base"]),
         room("EventLoop", ["CLinux", "Base"]),
         room("Transport", ["EventLoop", "TLS", "Base"]),
-        room("Redis", ["CHiredis", "EventLoop", "Base"]),
+        room("Redis", ["CHiredis", "EventLoop", "TLS", "Base"]),
 
         // Vocabularies, pure.
         room("APNs", ["Crypto", "JSON", "Base"]),
@@ -83,7 +83,7 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestKit", dependencies: ["Redis", "Base"], path: "Tests/TestKit",
+            name: "TestKit", dependencies: ["Redis", "Crypto", "Base"], path: "Tests/TestKit",
             swiftSettings: settings),
         tests("TestKitTests", ["TestKit", "Redis", "Base"]),
         tests("BaseTests", ["Base"]),
@@ -105,7 +105,7 @@ let package = Package(
         tests("CampaignTests", ["Campaign", "APNs", "JSON", "Base"]),
         tests("JobQueueTests", ["JobQueue", "Redis", "Campaign", "TestKit", "Base"]),
         tests("WorkerTests", ["Worker", "APNs", "JSON", "Base"]),
-        tests("CLITests", ["peal", "Worker", "Campaign", "JSON"]),
+        tests("CLITests", ["peal", "Redis", "Worker", "Campaign", "JSON"]),
         tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
     ],
     swiftLanguageModes: [.v6]

@@ -6,22 +6,44 @@ enum RedisOptions {
     static let all: [Option] = [
         Option(
             "redis", "URL", default: "redis://127.0.0.1:6379",
-            "Redis: redis://[user:password@]host[:port][/database]."),
+            "Redis: redis://[user:password@]host[:port][/database]; rediss:// for TLS; "
+                + "redis+sentinel://[user:password@]host[:port],…/master-name[/database] for the "
+                + "master that Sentinels name, rediss+sentinel:// with TLS."),
+        Option(
+            "redis-ca", "FILE",
+            "PEM file of the roots that check Redis' certificate; the system's without it."),
+        Option(
+            "redis-cert", "FILE", "PEM file of the certificate to show to Redis, with its chain."),
+        Option("redis-key", "FILE", "PEM file of that certificate's private key."),
         Option(
             "namespace", "NAME", default: "peal",
             "What all keys begin with; on a Redis Cluster it must hold a hash tag, {peal}."),
     ]
 
     static func address(_ parsed: Parsed) throws -> RedisAddress {
+        var address: RedisAddress
+        let text = parsed.optionalText("redis") ?? ""
         do throws(RedisError) {
-            return try RedisAddress(parsing: try redisText(parsed))
+            address = try RedisAddress(parsing: text)
         } catch {
-            throw parsed.wrong("redis", "is no address", error.description)
+            // The text itself stays out of the message: it may hold a password.
+            let origin = parsed.values["redis"]?.origin
+            throw Failure(
+                code: origin?.code ?? ExitCode.usage,
+                "\(origin?.place ?? "--redis"): \(error.description)")
         }
-    }
-
-    private static func redisText(_ parsed: Parsed) throws(RedisError) -> String {
-        parsed.optionalText("redis") ?? ""
+        address.files = RedisAddress.Files(
+            authority: parsed.optionalText("redis-ca"),
+            certificate: parsed.optionalText("redis-cert"), key: parsed.optionalText("redis-key"))
+        for (one, other) in [("redis-cert", "redis-key"), ("redis-key", "redis-cert")]
+        where parsed.has(one) && !parsed.has(other) {
+            throw parsed.wrong(one, "stands alone", "give --\(other) as well, or neither")
+        }
+        for name in ["redis-ca", "redis-cert"] where parsed.has(name) && !address.isEncrypted {
+            throw parsed.wrong(
+                name, "is of no use without TLS", "write --redis with rediss://, or leave it out")
+        }
+        return address
     }
 
     static func namespace(_ parsed: Parsed) throws -> String {
@@ -46,7 +68,7 @@ enum RedisOptions {
             return try body()
         } catch let error as RedisError {
             switch error.code {
-            case .unreachable, .lost:
+            case .unreachable, .lost, .unconfirmed:
                 throw Failure.unavailable("\(error); check --redis and that Redis runs")
             case .refused:
                 throw Failure.unavailable("Redis refused: \(error); check its log and settings")

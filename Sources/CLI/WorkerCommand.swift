@@ -31,6 +31,13 @@ let workerCommand = Command(
             "start-timeout", "TIME", default: "30s",
             "Time to wait for Redis at the start before giving up."),
         Option(
+            "durability", "SETTING", default: "none",
+            "none, or replicas:N: a recipient is sent to after N replicas of Redis know of it, so "
+                + "that a failover to one of them doubles nobody."),
+        Option(
+            switch: "allow-eviction",
+            "Starts although the maxmemory-policy of Redis lets it delete keys."),
+        Option(
             "log-level", "LEVEL", default: "info", "debug, info, warning or error; to stderr."),
     ],
     details: """
@@ -72,6 +79,12 @@ private func runWorker(_ parsed: Parsed) throws -> Int32 {
     settings.requestTimeoutSeconds = try seconds(parsed, "request-timeout", 1...600)
     settings.drainSeconds = try seconds(parsed, "drain-timeout", 1...600)
     settings.startSeconds = try seconds(parsed, "start-timeout", 0...3600)
+    settings.allowsEviction = try parsed.isOn("allow-eviction")
+    do throws(Durability.Unusable) {
+        settings.durability = try Durability(parsing: parsed.optionalText("durability") ?? "none")
+    } catch {
+        throw parsed.wrong("durability", "is not usable", error.description)
+    }
     if let text = parsed.optionalText("apns-server") {
         guard let server = AppProfile.Server(text) else {
             throw parsed.wrong("apns-server", "is no server", "write host:port")

@@ -40,7 +40,11 @@ package final class CertificateAuthority {
 
     /// A server's certificate for host names and addresses, such as `localhost`, `127.0.0.1`,
     /// `::1`.
-    package func issue(names: [String]) throws(CryptoError) -> IssuedCertificate {
+    ///
+    /// - `usage`: what it may be used for, in OpenSSL's words; `clientAuth` for a client's.
+    package func issue(
+        names: [String], usage: String = "serverAuth"
+    ) throws(CryptoError) -> IssuedCertificate {
         guard let first = names.first else {
             throw CryptoError(.openSSL, "a certificate needs at least one name")
         }
@@ -64,7 +68,7 @@ package final class CertificateAuthority {
         try server.setKey(serverKey.handle)
         try server.add(NID_basic_constraints, "critical,CA:FALSE", issuer: certificate)
         try server.add(NID_key_usage, "critical,digitalSignature", issuer: certificate)
-        try server.add(NID_ext_key_usage, "serverAuth", issuer: certificate)
+        try server.add(NID_ext_key_usage, usage, issuer: certificate)
         try server.add(NID_subject_key_identifier, "hash", issuer: certificate)
         try server.add(NID_authority_key_identifier, "keyid", issuer: certificate)
         try server.add(

@@ -12,6 +12,8 @@ package final class JobStore {
 
     package let redis: any RedisLink
     package let namespace: String
+    /// How many replicas have to acknowledge a commit before it counts as answered.
+    package var replicas = 0
     /// The Redis that was seen last.
     private var identity = ""
 
@@ -139,11 +141,12 @@ package final class JobStore {
 
     /// Applies commits in one round trip.
     ///
-    /// A transient error stands for all of them: repeat.
+    /// A transient error stands for all of them: repeat. With `replicas`, too few acknowledgements
+    /// are one.
     package func commit(_ commits: [Commit]) throws(RedisError) -> [Result<CommitReply, RedisError>]
     {
         let calls = commits.map { (Scripts.commit, [bytes(namespace)], arguments(of: $0)) }
-        let replies = try redis.run(calls)
+        let replies = try confirmed(calls)
         return replies.map { reply in
             if case .error(let text) = reply { return .failure(RedisError(.refused, text)) }
             guard let items = reply.array, items.count == 5,
@@ -159,12 +162,12 @@ package final class JobStore {
     /// Takes a shard back after Redis lost the claim: the new fence, or nil when it is somebody
     /// else's.
     package func reassert(worker: String, _ fence: Fence) throws(RedisError) -> Fence? {
-        let reply = try run(
-            Scripts.reassert,
-            [
-                fence.campaign, String(fence.shard), fence.plan, String(fence.epoch), fence.nonce,
-                worker, String(JobStore.leaseMilliseconds),
-            ])
+        let arguments = [
+            fence.campaign, String(fence.shard), fence.plan, String(fence.epoch), fence.nonce,
+            worker, String(JobStore.leaseMilliseconds),
+        ].map { bytes($0) }
+        let reply = try confirmed([(Scripts.reassert, [bytes(namespace)], arguments)])[0]
+        if case .error(let text) = reply { throw RedisError(.refused, text) }
         guard let epoch = reply.integer, epoch > 0 else { return nil }
         var taken = fence
         taken.epoch = Int(epoch)

@@ -21,6 +21,7 @@ enum Scripts {
     static let orphans = make("orphans", PackageResources.orphans_lua)
     static let incarnation = make("incarnation", PackageResources.incarnation_lua)
     static let reassert = make("reassert", PackageResources.reassert_lua)
+    static let confirm = make("confirm", PackageResources.confirm_lua)
     static let unpark = make("unpark", PackageResources.unpark_lua)
     static let control = make("control", PackageResources.control_lua)
     static let controls = make("controls", PackageResources.controls_lua)

@@ -1,88 +1,99 @@
-/// Where Redis is: `redis://[user:password@]host[:port][/database]`.
+/// Where Redis is and how to sign in there.
+///
+/// | form | what it names |
+/// | --- | --- |
+/// | `redis://[user:password@]host[:port][/database]` | a server |
+/// | `rediss://…` | a server behind TLS |
+/// | `redis+sentinel://[user:password@]host[:port],…/master-name[/database]` | the master of that
+///   name, found through its Sentinels |
+/// | `rediss+sentinel://…` | the same, Sentinels and master behind TLS |
+///
+/// The Sentinel forms take `?sentinel_user=…&sentinel_password=…` where the Sentinels have other
+/// credentials than the master. User, password and these values are percent-decoded.
 package struct RedisAddress: Sendable, Equatable, CustomStringConvertible {
-    package var host: String
-    package var port: Int
+    /// A host and port.
+    package struct Endpoint: Sendable, Hashable, CustomStringConvertible {
+        package var host: String
+        package var port: Int
+
+        package init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
+
+        package var description: String {
+            host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
+    }
+
+    /// What to connect to.
+    package enum Place: Sendable, Equatable {
+        case server(Endpoint)
+        /// The master of this name, whichever server that is at the moment of connecting.
+        case sentinels([Endpoint], master: String)
+    }
+
+    package struct Credentials: Sendable, Equatable {
+        package var user: String?
+        package var password: String
+
+        package init(user: String?, password: String) {
+            self.user = user
+            self.password = password
+        }
+    }
+
+    /// PEM files for TLS.
+    package struct Files: Sendable, Equatable {
+        /// The authority of the server's certificate; nil for the system's roots.
+        package var authority: String?
+        /// A certificate chain to show to the server, with its key.
+        package var certificate: String?
+        package var key: String?
+
+        package init(authority: String? = nil, certificate: String? = nil, key: String? = nil) {
+            self.authority = authority
+            self.certificate = certificate
+            self.key = key
+        }
+    }
+
+    package var place: Place
     package var user: String?
     package var password: String?
     package var database: Int
+    /// Nil where the Sentinels ask for none or for the same as the master.
+    package var sentinelCredentials: Credentials?
+    /// Servers and Sentinels are behind TLS.
+    package var isEncrypted = false
+    package var files = Files()
 
     package init(
         host: String, port: Int, user: String? = nil, password: String? = nil, database: Int = 0
     ) {
-        self.host = host
-        self.port = port
+        self.init(
+            place: .server(Endpoint(host: host, port: port)), user: user, password: password,
+            database: database)
+    }
+
+    package init(
+        place: Place, user: String? = nil, password: String? = nil, database: Int = 0
+    ) {
+        self.place = place
         self.user = user
         self.password = password
         self.database = database
     }
 
-    /// Reads a URL; throws a sentence that says what is wrong with it.
-    package init(parsing text: String) throws(RedisError) {
-        func bad(_ why: String) -> RedisError {
-            RedisError(
-                .unsuitable, "\(why); write redis://[user:password@]host[:port][/database]")
-        }
-        guard text.hasPrefix("redis://") else { throw bad("the Redis address is no redis:// URL") }
-        var rest = text.dropFirst("redis://".count)
-        user = nil
-        password = nil
-        if let at = rest.lastIndex(of: "@") {
-            let parts = rest[..<at].split(
-                separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 {
-                user = parts[0].isEmpty ? nil : RedisAddress.decoded(parts[0])
-                password = RedisAddress.decoded(parts[1])
-            } else {
-                password = RedisAddress.decoded(rest[..<at])
-            }
-            rest = rest[rest.index(after: at)...]
-        }
-        database = 0
-        if let slash = rest.firstIndex(of: "/") {
-            let number = rest[rest.index(after: slash)...]
-            guard number.isEmpty || (Int(number).map { $0 >= 0 } ?? false) else {
-                throw bad("the database of the Redis address is no number")
-            }
-            database = Int(number) ?? 0
-            rest = rest[..<slash]
-        }
-        port = 6379
-        if rest.hasPrefix("["), let close = rest.firstIndex(of: "]") {
-            host = String(rest[rest.index(after: rest.startIndex)..<close])
-            rest = rest[rest.index(after: close)...]
-        } else {
-            let end = rest.firstIndex(of: ":") ?? rest.endIndex
-            host = String(rest[..<end])
-            rest = rest[end...]
-        }
-        if rest.hasPrefix(":") {
-            guard let number = Int(rest.dropFirst()), (1...65_535).contains(number) else {
-                throw bad("the port of the Redis address is not in 1 to 65535")
-            }
-            port = number
-        } else if !rest.isEmpty {
-            throw bad("the Redis address has text after the host")
-        }
-        guard !host.isEmpty else { throw bad("the Redis address has no host") }
-    }
+    /// The user and password for Redis itself.
+    var credentials: Credentials? { password.map { Credentials(user: user, password: $0) } }
 
-    /// Percent-decoded text (RFC 3986 section 2.1).
-    private static func decoded(_ text: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            if byte == 0x25, rest.count >= 2,
-                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-            {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
+    /// Hosts, ports and the master's name, never a password.
+    package var description: String {
+        switch place {
+        case .server(let endpoint): endpoint.description
+        case .sentinels(let sentinels, let master):
+            "\(master) of \(sentinels.map(\.description).joined(separator: ","))"
         }
-        return String(decoding: bytes, as: UTF8.self)
     }
-
-    /// Host and port, never the password.
-    package var description: String { "\(host):\(port)" }
 }

@@ -1,6 +1,5 @@
 internal import Base
-internal import EventLoop
-internal import Glibc
+internal import TLS
 
 /// A Lua script by the name of its file.
 package struct RedisScript: Sendable {
@@ -15,22 +14,24 @@ package struct RedisScript: Sendable {
 /// A connection to Redis for a thread that may wait: commands in, replies out, each with a
 /// deadline.
 ///
-/// 1. Connects on demand, signs in, selects the database and checks that Redis is 7.0 or later
-///    (script flags).
+/// 1. Connects on demand, through Sentinels where the address names them (asking them each time),
+///    signs in, and refuses a replica and a Redis older than 7.0 (script flags).
 /// 2. Sends pipelines and reads as many replies.
 /// 3. Loads scripts by need and repeats the call when Redis forgot them (NOSCRIPT).
-/// 4. Closes itself on any trouble, so that a late reply can never answer another command; the
-///    next call connects again.
+/// 4. Closes itself on any trouble, so that a late reply can never answer another command, and
+///    after replies that say that this Redis is not the master any more; the next call connects
+///    again.
 ///
 /// It blocks on purpose: Redis is met a few times a second per shard, on threads beside the send
 /// loops, and a sequence of calls stays readable. One thread at a time.
 package final class RedisConnection {
-    /// The longest a connection attempt may take.
-    package static let connectLimit = Nanoseconds.seconds(3)
+    /// The longest that connecting to one Redis may take: name look-up, TLS and signing in.
+    package static let connectLimit = Nanoseconds.seconds(2)
     /// The longest an ordinary reply may take.
     package static let replyLimit = Nanoseconds.seconds(5)
 
     package let address: RedisAddress
+    package let name: String
     /// Counts connections made, so that a caller sees that it was reconnected.
     package private(set) var generation = 0
     /// Which Redis this is: its run id and replication id.
@@ -40,59 +41,75 @@ package final class RedisConnection {
     /// Round trips made since the start.
     package private(set) var roundTrips = 0
 
-    private var descriptor: Int32 = -1
-    private var reader = ReplyReader()
-    private let output = ByteQueue()
-    private let input = ByteQueue()
+    private let checksRole: Bool
+    private var wire: RedisWire?
+    private var guide: SentinelGuide?
+    private var context: TLSContext?
     private var digests: [String: [UInt8]] = [:]
-    private let name: String
 
-    package init(_ address: RedisAddress, name: String = "peal") {
+    /// - `name`: shows in `CLIENT LIST`.
+    /// - `checksRole`: without it a replica or a Sentinel will do, for looking at it.
+    package init(_ address: RedisAddress, name: String = "peal", checksRole: Bool = true) {
         self.address = address
         self.name = name
+        self.checksRole = checksRole
+        guide = SentinelGuide(address)
     }
 
-    deinit { close() }
+    package var isConnected: Bool { wire != nil }
 
-    package var isConnected: Bool { descriptor >= 0 }
-
-    package func close() {
-        if descriptor >= 0 { Socket.close(descriptor) }
-        descriptor = -1
-        output.removeAll()
-        input.removeAll()
-    }
+    package func close() { wire = nil }
 
     /// Connects if that is needed.
     package func connect() throws(RedisError) {
-        guard descriptor < 0 else { return }
-        let addresses: [SocketAddress]
-        do throws(SystemError) {
-            addresses = try SocketAddress.resolve(host: address.host, port: address.port)
+        guard wire == nil else { return }
+        do throws(RedisError) {
+            let request = RedisSession.Request(
+                address: address, name: name, context: try freshContext(),
+                checksRole: checksRole)
+            let session =
+                switch address.place {
+                case .server(let endpoint): try RedisSession(request, with: endpoint)
+                case .sentinels: try guided(request)
+                }
+            wire = session.wire
+            identity = session.identity
         } catch {
-            throw RedisError(.unreachable, "Redis at \(address): \(error)")
+            // At first a wrong password or certificate is a wrong configuration. Later it is
+            // trouble that passes when somebody repairs it, and answers are kept until then.
+            guard generation > 0, error.code == .unsuitable else { throw error }
+            throw RedisError(.unreachable, error.description)
         }
-        var failure = "no address"
-        for candidate in addresses {
-            do throws(SystemError) {
-                try open(candidate)
-                break
-            } catch {
-                failure = error.description
+        digests = [:]
+        generation += 1
+    }
+
+    private func guided(_ request: RedisSession.Request) throws(RedisError) -> RedisSession {
+        guard var guide else { preconditionFailure("an address of Sentinels has a guide") }
+        defer { self.guide = guide }
+        return try guide.session(request)
+    }
+
+    /// The files are read at each connect, so that renewed ones are used; while they cannot be
+    /// read, those read before stay in use.
+    private func freshContext() throws(RedisError) -> TLSContext? {
+        guard address.isEncrypted else { return nil }
+        let files = address.files
+        var identity: (certificate: String, key: String)?
+        if let certificate = files.certificate, let key = files.key {
+            identity = (certificate, key)
+        }
+        do throws(TLSError) {
+            context = try TLSContext(
+                clientTrusting: files.authority, identity: identity, http2: false)
+        } catch {
+            if context == nil {
+                throw RedisError(
+                    .unsuitable,
+                    "\(error); check --redis-ca, --redis-cert and --redis-key")
             }
         }
-        guard descriptor >= 0 else {
-            throw RedisError(.unreachable, "Redis at \(address) cannot be reached (\(failure))")
-        }
-        reader = ReplyReader()
-        digests = [:]
-        do throws(RedisError) {
-            try signIn()
-        } catch {
-            close()
-            throw error
-        }
-        generation += 1
+        return context
     }
 
     /// Sends all commands at once and returns one reply for each; error replies stand in the list.
@@ -100,17 +117,27 @@ package final class RedisConnection {
         _ commands: [[[UInt8]]], within limit: Int64 = RedisConnection.replyLimit
     ) throws(RedisError) -> [RedisReply] {
         try connect()
+        guard let wire else { preconditionFailure("connect leaves a connection or throws") }
+        let replies: [RedisReply]
         do throws(RedisError) {
-            return try exchange(commands, deadline: Instant.now() + limit)
+            roundTrips += 1
+            replies = try wire.exchange(commands, deadline: Instant.now() + limit)
         } catch {
             close()
             throw error
         }
+        let isMisplaced = replies.contains {
+            if case .error(let text) = $0 { RedisError(.refused, text).isMisplaced } else { false }
+        }
+        if isMisplaced { close() }
+        return replies
     }
 
-    /// Runs several scripts in one round trip.
+    /// Runs several scripts in one round trip, followed by the commands of `trailer` on the same
+    /// connection, with a reply for each.
     package func run(
-        _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])]
+        _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])],
+        trailer: [[[UInt8]]] = []
     ) throws(RedisError) -> [RedisReply] {
         for attempt in 0..<2 {
             try connect()
@@ -119,11 +146,15 @@ package final class RedisConnection {
                 [Array("EVALSHA".utf8), digests[call.script.name] ?? []]
                     + [Array(String(call.keys.count).utf8)] + call.keys + call.arguments
             }
-            let replies = try pipeline(commands)
+            let replies = try pipeline(commands + trailer)
             let forgotten = replies.contains {
                 if case .error(let text) = $0 { text.hasPrefix("NOSCRIPT") } else { false }
             }
             guard forgotten, attempt == 0 else { return replies }
+            guard isConnected else {
+                // The next connection may reach another Redis, which the caller has to see first.
+                throw RedisError(.lost, "Redis forgot its scripts and is not to be written to")
+            }
             // Redis was restarted or flushed: none or some ran. Every script of ours is fenced and
             // numbered, so those that ran answer the same again.
             digests = [:]
@@ -137,113 +168,5 @@ package final class RedisConnection {
             throw RedisError(.lost, "Redis did not name the script \(script.name)")
         }
         digests[script.name] = digest
-    }
-
-    private func open(_ candidate: SocketAddress) throws(SystemError) {
-        let socket = try Socket.connect(candidate)
-        guard wait(socket, Int16(POLLOUT), until: Instant.now() + RedisConnection.connectLimit)
-        else {
-            Socket.close(socket)
-            throw SystemError("connecting to \(candidate)", number: ETIMEDOUT)
-        }
-        let number = Socket.connectionError(socket)
-        guard number == 0 else {
-            Socket.close(socket)
-            throw SystemError("connecting to \(candidate)", number: number)
-        }
-        descriptor = socket
-    }
-
-    private func signIn() throws(RedisError) {
-        let deadline = Instant.now() + RedisConnection.connectLimit
-        var commands: [[[UInt8]]] = []
-        if let password = address.password {
-            let words = ["AUTH"] + (address.user.map { [$0] } ?? []) + [password]
-            commands.append(words.map { Array($0.utf8) })
-        }
-        if address.database != 0 {
-            commands.append(["SELECT", String(address.database)].map { Array($0.utf8) })
-        }
-        commands.append(["CLIENT", "SETNAME", name].map { Array($0.utf8) })
-        commands.append(["INFO", "replication"].map { Array($0.utf8) })
-        commands.append(["INFO", "server"].map { Array($0.utf8) })
-        let replies = try exchange(commands, deadline: deadline)
-        for reply in replies {
-            if case .error(let text) = reply { throw RedisError(.refused, text) }
-        }
-        func field(_ name: String) -> Substring? {
-            for reply in replies.suffix(2) {
-                let lines = (reply.string ?? "").split(whereSeparator: \.isNewline)
-                if let line = lines.first(where: { $0.hasPrefix("\(name):") }) {
-                    return line.dropFirst(name.count + 1)
-                }
-            }
-            return nil
-        }
-        identity = "\(field("run_id") ?? ""):\(field("master_replid") ?? "")"
-        guard let major = field("redis_version").flatMap({ Int($0.prefix { $0 != "." }) }),
-            major >= 7
-        else {
-            throw RedisError(
-                .unsuitable,
-                "Redis at \(address) is older than 7.0, which Peal needs for its scripts")
-        }
-    }
-
-    private func exchange(
-        _ commands: [[[UInt8]]], deadline: Instant
-    ) throws(RedisError) -> [RedisReply] {
-        for command in commands { encode(command) }
-        roundTrips += 1
-        var replies: [RedisReply] = []
-        replies.reserveCapacity(commands.count)
-        do throws(SystemError) {
-            while !(try Socket.send(descriptor, from: output)) {
-                guard wait(descriptor, Int16(POLLOUT), until: deadline) else {
-                    throw SystemError("sending to Redis", number: ETIMEDOUT)
-                }
-            }
-        } catch {
-            throw RedisError(.lost, "the connection to Redis at \(address) broke: \(error)")
-        }
-        while true {
-            while replies.count < commands.count, let reply = try reader.next() {
-                replies.append(reply)
-            }
-            guard replies.count < commands.count else { return replies }
-            guard wait(descriptor, Int16(POLLIN), until: deadline) else {
-                throw RedisError(.lost, "Redis at \(address) did not answer in time")
-            }
-            do throws(SystemError) {
-                guard let count = try Socket.receive(descriptor, into: input, limit: 64 * 1024)
-                else { continue }
-                guard count > 0 else {
-                    throw SystemError("Redis closed the connection", number: ECONNRESET)
-                }
-            } catch {
-                throw RedisError(.lost, "the connection to Redis at \(address) broke: \(error)")
-            }
-            reader.feed(input.readable)
-            input.removeAll()
-        }
-    }
-
-    private func encode(_ command: [[UInt8]]) {
-        output.append(Array("*\(command.count)\r\n".utf8))
-        for argument in command {
-            output.append(Array("$\(argument.count)\r\n".utf8))
-            output.append(argument)
-            output.append([13, 10])
-        }
-    }
-
-    private func wait(_ descriptor: Int32, _ events: Int16, until deadline: Instant) -> Bool {
-        while true {
-            let left = deadline - Instant.now()
-            guard left > 0 else { return false }
-            var entry = pollfd(fd: descriptor, events: events, revents: 0)
-            let result = poll(&entry, 1, Int32(min((left + 999_999) / 1_000_000, 60_000)))
-            if result > 0 { return true }
-        }
     }
 }

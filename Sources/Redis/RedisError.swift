@@ -5,6 +5,8 @@ package struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
         case unreachable
         /// The connection broke or no reply came in time: the command may have been executed.
         case lost
+        /// Executed, but fewer replicas than asked for acknowledged it: a failover may undo it.
+        case unconfirmed
         /// Redis answered with an error.
         case refused
         /// This Redis cannot be used as it is (version, policy).
@@ -28,7 +30,7 @@ package struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Redis may be all right again in a while; the same call may be repeated unchanged.
     package var isTransient: Bool {
         switch code {
-        case .unreachable, .lost: true
+        case .unreachable, .lost, .unconfirmed: true
         case .unsuitable: false
         case .refused:
             [
@@ -36,5 +38,15 @@ package struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
                 "CLUSTERDOWN", "TRYAGAIN", "BUSY", "OOM",
             ].contains(word)
         }
+    }
+
+    /// The Redis at the other end is not, or no longer, the one to write to: the next call has to
+    /// look for the master again.
+    ///
+    /// NOREPLICAS is among them since a master that was replaced says it until it is told.
+    var isMisplaced: Bool {
+        [
+            "LOADING", "READONLY", "MASTERDOWN", "UNBLOCKED", "NOREPLICAS", "CLUSTERDOWN",
+        ].contains(word)
     }
 }

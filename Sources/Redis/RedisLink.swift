@@ -8,23 +8,37 @@ package protocol RedisLink: AnyObject {
     /// Counts connections made.
     var generation: Int { get }
 
+    /// What Redis calls this connection.
+    var name: String { get }
+
     /// Connects if that is needed.
     func connect() throws(RedisError)
+    /// Closes it; the next call connects again.
+    func close()
     /// Sends all commands at once and returns one reply for each; error replies stand in the list.
     ///
     /// - `limit`: the longest to wait, in nanoseconds.
     func pipeline(
         _ commands: [[[UInt8]]], within limit: Int64
     ) throws(RedisError) -> [RedisReply]
-    /// Runs several scripts in one round trip.
+    /// Runs several scripts in one round trip, followed by the commands of `trailer` on the same
+    /// connection, with a reply for each.
     func run(
-        _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])]
+        _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])],
+        trailer: [[[UInt8]]]
     ) throws(RedisError) -> [RedisReply]
 }
 
 extension RedisConnection: RedisLink {}
 
 extension RedisLink {
+    /// Runs several scripts in one round trip.
+    package func run(
+        _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])]
+    ) throws(RedisError) -> [RedisReply] {
+        try run(calls, trailer: [])
+    }
+
     /// Sends one command and returns its reply; an error reply is thrown.
     @discardableResult
     package func command(
@@ -44,7 +58,7 @@ extension RedisLink {
     package func run(
         _ script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]]
     ) throws(RedisError) -> RedisReply {
-        let replies = try run([(script, keys, arguments)])
+        let replies = try run([(script, keys, arguments)], trailer: [])
         if case .error(let text) = replies[0] { throw RedisError(.refused, text) }
         return replies[0]
     }

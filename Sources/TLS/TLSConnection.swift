@@ -17,7 +17,7 @@ package final class TLSConnection {
     /// Decrypted bytes for the owner.
     package let plaintext = ByteQueue(capacity: 32 * 1024)
 
-    /// The handshake is complete and both sides agreed on HTTP/2.
+    /// The handshake is complete and both sides agreed on HTTP/2 where the context asks for it.
     package private(set) var isEstablished = false
     /// The peer closed its side in an orderly way.
     package private(set) var peerClosed = false
@@ -102,14 +102,19 @@ package final class TLSConnection {
         if isEstablished { SSL_shutdown(ssl) }
     }
 
+    private var hasAgreedOnHTTP2: Bool {
+        var name: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        SSL_get0_alpn_selected(ssl, &name, &length)
+        guard length == 2, let name else { return false }
+        return name[0] == 0x68 && name[1] == 0x32
+    }
+
     private func handshake() throws(TLSError) {
         ERR_clear_error()
         let result = SSL_do_handshake(ssl)
         if result == 1 {
-            var name: UnsafePointer<UInt8>?
-            var length: UInt32 = 0
-            SSL_get0_alpn_selected(ssl, &name, &length)
-            guard length == 2, let name, name[0] == 0x68, name[1] == 0x32 else {
+            guard !context.requiresHTTP2 || hasAgreedOnHTTP2 else {
                 throw TLSError(
                     .handshake, "the server does not offer HTTP/2 (ALPN h2): is it an APNs address?"
                 )

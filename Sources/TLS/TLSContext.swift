@@ -14,9 +14,11 @@ package struct TLSError: Error, CustomStringConvertible, Sendable {
     }
 
     /// Takes OpenSSL's newest error off its queue and empties the queue.
+    ///
+    /// Of a file that cannot be read the oldest one tells more: the newest names a library.
     static func taken(_ code: Code, _ action: String) -> TLSError {
         var buffer = [CChar](repeating: 0, count: 256)
-        let number = ERR_peek_last_error()
+        let number = code == .configuration ? ERR_peek_error() : ERR_peek_last_error()
         ERR_clear_error()
         guard number != 0 else { return TLSError(code, action) }
         ERR_error_string_n(number, &buffer, buffer.count)
@@ -37,16 +39,27 @@ package final class TLSContext: @unchecked Sendable {
     /// The protocols of the server in ALPN's wire form; the callback reads it.
     private let protocols: UnsafeMutableBufferPointer<UInt8>
 
-    /// A client that verifies the server's certificate and name and offers HTTP/2 (ALPN `h2`).
+    /// Both sides must agree on HTTP/2 (ALPN `h2`); otherwise no protocol is offered or asked for.
+    let requiresHTTP2: Bool
+
+    /// A client that verifies the server's certificate and name.
     ///
     /// - `trust`: a PEM file of trusted roots, or nil for the system's.
-    package init(clientTrusting trust: String?) throws(TLSError) {
+    /// - `identity`: PEM files of a certificate chain and its key that the client shows when the
+    ///   server asks for one.
+    /// - `http2`: offers HTTP/2 alone and refuses a server that does not take it, as APNs needs it;
+    ///   without it ALPN is left out, which is what Redis expects.
+    package init(
+        clientTrusting trust: String?, identity: (certificate: String, key: String)? = nil,
+        http2: Bool = true
+    ) throws(TLSError) {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_client_method()) else {
             throw TLSError.taken(.configuration, "no TLS client context")
         }
         pointer = context
         isServer = false
+        requiresHTTP2 = http2
         protocols = TLSContext.wireForm(["h2"])
         _ = peal_ctx_set_minimum_tls12(context)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
@@ -58,6 +71,12 @@ package final class TLSContext: @unchecked Sendable {
         } else {
             SSL_CTX_set_default_verify_paths(context)
         }
+        if let identity {
+            // Without it OpenSSL would ask for the passphrase of an encrypted key on the terminal.
+            SSL_CTX_set_default_passwd_cb(context) { _, _, _, _ in 0 }
+            try TLSContext.load(identity.certificate, identity.key, into: context)
+        }
+        guard http2 else { return }
         SSL_CTX_set_alpn_protos(
             context, UnsafePointer(protocols.baseAddress), UInt32(protocols.count))
     }
@@ -70,15 +89,10 @@ package final class TLSContext: @unchecked Sendable {
         }
         pointer = context
         isServer = true
+        requiresHTTP2 = true
         protocols = TLSContext.wireForm(["h2"])
         _ = peal_ctx_set_minimum_tls12(context)
-        guard SSL_CTX_use_certificate_chain_file(context, serverCertificate) == 1 else {
-            throw TLSError.taken(
-                .configuration, "the certificate \(serverCertificate) cannot be used")
-        }
-        guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
-            throw TLSError.taken(.configuration, "the private key \(key) cannot be used")
-        }
+        try TLSContext.load(serverCertificate, key, into: context)
         // A client without ALPN `h2` is refused with the alert no_application_protocol.
         SSL_CTX_set_alpn_select_cb(
             context,
@@ -99,6 +113,17 @@ package final class TLSContext: @unchecked Sendable {
     deinit {
         SSL_CTX_free(pointer)
         protocols.deallocate()
+    }
+
+    private static func load(
+        _ certificate: String, _ key: String, into context: OpaquePointer
+    ) throws(TLSError) {
+        guard SSL_CTX_use_certificate_chain_file(context, certificate) == 1 else {
+            throw TLSError.taken(.configuration, "the certificate \(certificate) cannot be used")
+        }
+        guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
+            throw TLSError.taken(.configuration, "the private key \(key) cannot be used")
+        }
     }
 
     private static func wireForm(_ names: [String]) -> UnsafeMutableBufferPointer<UInt8> {

@@ -67,12 +67,14 @@ package final class Worker {
 
     /// Waits for Redis at most `startSeconds`; nil when it is there and usable.
     private func waitForRedis(_ shared: WorkerShared) -> WorkerEnd? {
-        let store = shared.makeStore("start")
+        let redis = RedisConnection(settings.redis, name: "peal-start")
+        let store = JobStore(redis, namespace: settings.namespace)
         let limit = Instant.now() + Nanoseconds.seconds(settings.startSeconds)
         var backoff = Backoff("start")
         while true {
             do throws(RedisError) {
-                try store.redis.connect()
+                try redis.requireSuitable(
+                    namespace: settings.namespace, allowsEviction: settings.allowsEviction)
                 _ = try store.heartbeat(worker: id, fields: [:], holds: [])
                 return nil
             } catch {

@@ -6,6 +6,10 @@ package import Redis
 package struct WorkerSettings: Sendable {
     package var redis: RedisAddress
     package var namespace = "peal"
+    /// What a commit waits for before it counts.
+    package var durability = Durability.none
+    /// Starts although Redis may evict keys.
+    package var allowsEviction = false
     /// Ends when nothing is left to do for any worker.
     package var once = false
     /// Connections to APNs for each app.

@@ -56,8 +56,10 @@ final class WorkerShared: Sendable {
 
     /// A connection to Redis of the calling thread's own.
     func makeStore(_ role: String) -> JobStore {
-        JobStore(
+        let store = JobStore(
             RedisConnection(settings.redis, name: "peal-\(role)"), namespace: settings.namespace)
+        store.replicas = settings.durability.replicas
+        return store
     }
 
     /// Reads and checks a job, also against this worker's apps.

@@ -5,19 +5,31 @@ import TestKit
 
 /// A Redis, a simulator and as many workers as a test wants, all of its own.
 final class Fleet {
+    /// With a cluster, its first master.
     let redis: RedisServer
+    /// Where workers find Redis.
+    let url: String
+    private let cluster: SentinelCluster?
     let simulator: ChildProcess
     let folder: TemporaryDirectory
     let port: Int
 
     /// - `simulator`: options beside port, certificates and record.
     /// - `appendOnly`: Redis keeps its data over a kill.
-    init(simulator options: [String] = [], appendOnly: Bool = false) async throws {
+    /// - `cluster`: takes the place of a Redis of its own.
+    init(
+        simulator options: [String] = [], appendOnly: Bool = false,
+        cluster: SentinelCluster? = nil
+    ) async throws {
         let folder = try TemporaryDirectory()
         self.folder = folder
         // everysec may lose two seconds of confirmed writes when the disk is busy.
-        redis = try RedisServer(
-            appendOnly: appendOnly, options: appendOnly ? ["--appendfsync", "always"] : [])
+        redis =
+            try cluster?.servers[0]
+            ?? RedisServer(
+                appendOnly: appendOnly, options: appendOnly ? ["--appendfsync", "always"] : [])
+        url = cluster?.url ?? redis.url
+        self.cluster = cluster
         simulator = try ChildProcess.peal(
             [
                 "simulator", "--port", "0", "--port-file", folder.file("port"), "--cert-dir",
@@ -43,9 +55,14 @@ final class Fleet {
     ) throws -> ChildProcess {
         try ChildProcess.peal(
             [
-                "worker", "--redis", redis.url, "--apps", folder.file(apps), "--apns-server",
+                "worker", "--redis", url, "--apps", folder.file(apps), "--apns-server",
                 "127.0.0.1:\(port)", "--apns-ca", authority ?? folder.file("certs/ca.pem"),
             ] + options, environment: environment)
+    }
+
+    /// A new connection to the Redis of this moment.
+    func connection() throws -> RedisConnection {
+        RedisConnection(try RedisAddress(parsing: url), name: "test")
     }
 
     /// Runs another command of the program to its end.
@@ -53,7 +70,7 @@ final class Fleet {
         _ arguments: [String]
     ) async throws -> (end: ChildProcess.End, output: String, errors: String) {
         try await ChildProcess.run(
-            try ChildProcess.pealProgram(), arguments, environment: ["PEAL_REDIS": redis.url])
+            try ChildProcess.pealProgram(), arguments, environment: ["PEAL_REDIS": url])
     }
 
     /// The token of recipient `index` of a campaign.
@@ -69,7 +86,7 @@ final class Fleet {
     func enqueue(
         _ campaign: String, _ count: Int, _ fields: String = "", extra: [String] = []
     ) throws {
-        let connection = redis.connection()
+        let connection = try connection()
         let tokens = (0..<count).map { Fleet.token(campaign, $0) } + extra
         var start = 0
         while start < tokens.count {
@@ -96,13 +113,12 @@ final class Fleet {
 
     /// Counters of a campaign, straight from Redis.
     func counters(_ campaign: String) throws -> [String: Int] {
-        try redis.command("HGETALL", "peal:campaign:\(campaign):stats").fields.compactMapValues {
-            Int($0)
-        }
+        let reply = try connection().command("HGETALL", "peal:campaign:\(campaign):stats")
+        return reply.fields.compactMapValues { Int($0) }
     }
 
     func state(_ campaign: String) throws -> String? {
-        try redis.command("HGET", "peal:campaign:\(campaign)", "state").string
+        try connection().command("HGET", "peal:campaign:\(campaign)", "state").string
     }
 
     /// What the simulator saw.

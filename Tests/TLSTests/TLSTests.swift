@@ -116,6 +116,36 @@ struct TLSTests {
         #expect(!server.isEstablished)
     }
 
+    @Test("a client offers HTTP/2 by itself, and no protocol where it is told so")
+    func offers() throws {
+        let fixture = try Fixture(names: ["localhost"])
+        for http2 in [true, false] {
+            let context = try TLSContext(clientTrusting: fixture.trust, http2: http2)
+            let client = try TLSConnection(context, serverName: "localhost")
+            try client.advance()
+            // The ALPN extension (RFC 7301 section 3.1): its type, then `h2` alone in the list.
+            let offer: [UInt8] = [0, 16, 0, 5, 0, 3, 2, 0x68, 0x32]
+            let hello = Self.take(client.outgoing)
+            let isOffered = hello.indices.contains { hello[$0...].starts(with: offer) }
+            #expect(isOffered == http2)
+        }
+    }
+
+    @Test("a client's certificate without its key is refused with the file's name")
+    func identity() throws {
+        let fixture = try Fixture(names: ["localhost"])
+        let other = try Fixture(names: ["localhost"])
+        let certificate = fixture.directory.file("server.pem")
+        for key in [other.directory.file("server.key"), fixture.directory.file("missing.key")] {
+            let error = #expect(throws: TLSError.self) {
+                try TLSContext(
+                    clientTrusting: nil, identity: (certificate, key), http2: false)
+            }
+            #expect(error?.code == .configuration)
+            #expect(error?.description.contains(key) == true)
+        }
+    }
+
     @Test("bytes that are no TLS end the connection with an error, not a crash")
     func garbage() throws {
         let fixture = try Fixture(names: ["localhost"])

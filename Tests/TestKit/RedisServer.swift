@@ -17,23 +17,29 @@ package final class RedisServer: Sendable {
     /// Starts a server and waits until it answers.
     ///
     /// With `appendOnly` a restart finds the data again; `options` are more options of the server,
-    /// such as `["--maxmemory", "8mb"]`.
-    package init(appendOnly: Bool = false, options: [String] = []) throws {
+    /// such as `["--maxmemory", "8mb"]`. With `replicaOf` it starts as a replica of another server
+    /// and has its data when it is handed out.
+    package init(
+        appendOnly: Bool = false, replicaOf master: RedisServer? = nil, options: [String] = []
+    ) throws {
         directory = try TemporaryDirectory()
-        self.options = ["--appendonly", appendOnly ? "yes" : "no"] + options
+        self.options =
+            ["--appendonly", appendOnly ? "yes" : "no"]
+            + (master.map { ["--replicaof", "127.0.0.1 \($0.port)"] } ?? []) + options
+        var started: (port: Int, process: ChildProcess)?
         var attempt = 1
-        while true {
+        while started == nil {
             let port = try RedisServer.freePort()
             do {
-                let started = try RedisServer.start(port, directory, self.options)
-                self.port = port
-                process = Lock(started)
-                return
+                started = (port, try RedisServer.start(port, directory, self.options))
             } catch {
                 guard attempt < RedisServer.attempts else { throw error }
                 attempt += 1
             }
         }
+        port = started?.port ?? 0
+        process = Lock(started?.process)
+        if master != nil { try waitForMaster() }
     }
 
     package var address: RedisAddress { RedisAddress(host: "127.0.0.1", port: port) }
@@ -46,10 +52,20 @@ package final class RedisServer: Sendable {
         RedisConnection(address, name: name)
     }
 
-    /// Runs one command on a connection of its own; an error reply is thrown.
+    /// Runs one command on a connection of its own, also on a replica; an error reply is thrown.
     @discardableResult
     package func command(_ words: String...) throws -> RedisReply {
-        try connection().command(words.map { Array($0.utf8) })
+        try RedisConnection(address, name: "test", checksRole: false).command(
+            words.map { Array($0.utf8) })
+    }
+
+    /// What the server is: `master` or `slave`.
+    package func role() throws -> String? { try command("ROLE").array?.first?.string }
+
+    private func waitForMaster() throws {
+        try blockUntil("the replica on port \(port) has its master's data") {
+            (try command("INFO", "replication").string ?? "").contains("master_link_status:up")
+        }
     }
 
     /// Ends the server at once (SIGKILL).
@@ -83,7 +99,8 @@ package final class RedisServer: Sendable {
         let process = try ChildProcess("redis-server", arguments + options)
         // Another server may have got the port: only the one with our process id counts.
         let mark = "process_id:\(process.processID)"
-        let connection = RedisConnection(RedisAddress(host: "127.0.0.1", port: port))
+        let connection = RedisConnection(
+            RedisAddress(host: "127.0.0.1", port: port), checksRole: false)
         try blockUntil("redis-server answers on port \(port)") {
             guard process.isRunning else {
                 throw TestKitError("redis-server ended: \(process.output.suffix(500))")
