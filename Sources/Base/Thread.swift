@@ -1,6 +1,8 @@
 internal import Glibc
 
 /// An operating-system thread with a name.
+///
+/// It runs to its end also when nobody holds this object any more.
 package final class Thread: @unchecked Sendable {
     private final class Box {
         let name: String
@@ -28,6 +30,9 @@ package final class Thread: @unchecked Sendable {
             }, box.toOpaque())
         precondition(status == 0, "the system refused a new thread (error \(status))")
     }
+
+    /// A thread that nobody waits for frees its stack by itself.
+    deinit { joined.withLock { if !$0 { pthread_detach(handle) } } }
 
     /// Names the calling thread through procfs, since Glibc's module hides the GNU call.
     private static func nameCurrent(_ name: String) {
