@@ -134,7 +134,7 @@ struct ControlTests {
     }
 
     @Test(
-        "what a backend pushes onto the control list is obeyed, what makes no sense is a dead letter"
+        "what a backend pushes onto the control list is obeyed, what is no control is a dead letter"
     )
     func controlList() throws {
         let queue = try QueueFixture()

@@ -113,7 +113,7 @@ local function apply_delta(id, counts, delta)
     return counts, counts[1] + counts[2] + counts[3]
 end
 
--- Has the work on a campaign's shards done that a new state calls for, a part at a time (chore.lua).
+-- Has the work on a campaign's shards done that a new state calls for (chore.lua).
 local function add_chore(id)
     redis.call('HSET', campaign_key(id), 'chore', 0)
     if redis.call('HSETNX', campaign_key(id), 'in_chores', '1') == 1 then
