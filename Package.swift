@@ -104,8 +104,8 @@ let package = Package(
             ]),
         tests("CampaignTests", ["Campaign", "APNs", "JSON", "Base"]),
         tests("JobQueueTests", ["JobQueue", "Redis", "Campaign", "TestKit", "Base"]),
-        tests("WorkerTests", ["Worker", "APNs", "JSON", "Base"]),
-        tests("CLITests", ["peal", "Redis", "Worker", "Campaign", "JSON"]),
+        tests("WorkerTests", ["Worker", "Redis", "APNs", "JSON", "Base"]),
+        tests("CLITests", ["peal", "Redis", "Worker", "JobQueue", "Campaign", "JSON"]),
         tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
     ],
     swiftLanguageModes: [.v6]

@@ -26,6 +26,8 @@ private func runAudit(_ parsed: Parsed) throws -> Int32 {
         ? RedisOptions.calling { try store.campaigns() } : parsed.arguments
     for id in ids {
         guard try RedisOptions.calling({ try store.report(id) }) != nil else {
+            // Removed since they were listed.
+            if parsed.arguments.isEmpty { continue }
             Terminal.complain("peal audit: there is no campaign \(id); peal status lists them\n")
             code = ExitCode.found
             continue

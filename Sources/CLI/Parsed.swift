@@ -81,13 +81,13 @@ struct Parsed: Sendable {
         return number
     }
 
-    /// A length of time in nanoseconds: `20ms`, `5s`, `1.5m`.
+    /// A length of time in nanoseconds: `20ms`, `5s`, `1.5m`, `2h`, `7d`.
     func duration(
         _ name: String, in range: ClosedRange<Int64> = 0...Int64.max
     ) throws(Failure) -> Int64 {
         let value = try required(name)
         guard let nanoseconds = OptionValue.duration(value.text) else {
-            throw wrong(value, "is not a length of time", "write it like 20ms, 5s, 10m or 1h")
+            throw wrong(value, "is not a length of time", "write it like 20ms, 5s, 10m, 1h or 7d")
         }
         guard range.contains(nanoseconds) else {
             let low = OptionValue.text(duration: range.lowerBound)

@@ -21,7 +21,8 @@ let statusCommand = Command(
         The JSON object has id, state, reason, total, one number for each class of recipients
         (accepted, gone, quarantined, rejected, skipped, expired, cancelled, unknown, deferred,
         in_flight, untouched), retries, rate (recipients that ended per second, skipped ones
-        too, since the last look or on average) and reasons. The classes add up to total.
+        too, since the last look or on average), reasons, and not_sent: whom a pause or a cancel
+        keeps from being sent to (untouched, deferred and cancelled). The classes add up to total.
         """,
     examples: [
         ("peal status", "Every campaign with its account."),
@@ -44,6 +45,8 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
         var reports: [CampaignReport] = []
         for id in ids {
             guard let report = try RedisOptions.calling({ try store.report(id) }) else {
+                // Removed since they were listed.
+                if parsed.arguments.isEmpty { continue }
                 throw Failure(
                     code: ExitCode.found, "there is no campaign \(id); peal status lists them")
             }
@@ -82,7 +85,8 @@ private func runStatus(_ parsed: Parsed) throws -> Int32 {
 /// Forms of a campaign's report.
 enum StatusText {
     static func isEnded(_ report: CampaignReport) -> Bool {
-        ["completed", "cancelled", "failed", "paused", "inconsistent"].contains(report.state)
+        ["completed", "cancelled", "failed", "paused", "inconsistent", "retiring"].contains(
+            report.state)
     }
 
     /// One JSON object; its fields are a contract.
@@ -91,6 +95,7 @@ enum StatusText {
             "id": .string(report.id), "state": .string(report.state),
             "reason": .string(report.fields["reason"] ?? ""),
             "total": .integer(Int64(report.total)),
+            "not_sent": .integer(Int64(report.notSent)),
             "retries": .integer(Int64(report.counters["retries"] ?? 0)),
             "rate": .integer(Int64((rate ?? averageRate(report)).rounded())),
             "reasons": .object(report.reasons.mapValues { .integer(Int64($0)) }),
@@ -107,11 +112,15 @@ enum StatusText {
         var text = "\(report.id): \(report.state)"
         if let reason = report.fields["reason"], !reason.isEmpty { text += " (\(reason))" }
         text += "\n"
+        if let meaning = meaning(report.state) { text += "  \(meaning)\n" }
         for recipientClass in RecipientClass.allCases {
             let count = report.classes[recipientClass, default: 0]
             if count > 0 { text += row(recipientClass.rawValue, count) }
         }
         text += row("total", report.total)
+        if ["paused", "cancelling", "cancelled"].contains(report.state) {
+            text += row("not sent", report.notSent)
+        }
         let reasons = report.reasons.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         if !reasons.isEmpty {
             text +=
@@ -123,6 +132,21 @@ enum StatusText {
         let rate = averageRate(report)
         if rate > 0 { text += "  rate: \(Int(rate.rounded()))/s on average\n" }
         return text
+    }
+
+    /// What a state means whose name does not say it.
+    static func meaning(_ state: String) -> String? {
+        switch state {
+        case "cancelling":
+            "nothing more is sent; what is on the wire is still answered and counted, then it is "
+                + "cancelled"
+        case "inconsistent":
+            "somebody removed keys of it from Redis: those in_flight, deferred or untouched below "
+                + "may have got it or not; nothing more is sent"
+        case "retiring":
+            "it ended longer ago than the workers' --retain; its keys are being removed"
+        default: nil
+        }
     }
 
     private static func row(_ name: String, _ count: Int) -> String {

@@ -33,15 +33,29 @@ enum Terminal {
         }
     }
 
+    /// Why output cannot be written.
+    struct Trouble {
+        let isReaderGone: Bool
+        let text: String
+    }
+
+    /// Writes bytes to standard output; answers what kept it from that.
+    static func print(bytes: [UInt8]) -> Trouble? { write(bytes[...], to: STDOUT_FILENO) }
+
     private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        _ = write(Array(text.utf8)[...], to: descriptor)
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Trouble? {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
-                bytes.removeFirst(count)
+                rest = rest.dropFirst(count)
             } else if errno != EINTR {
-                return
+                return Trouble(isReaderGone: errno == EPIPE, text: String(cString: strerror(errno)))
             }
         }
+        return nil
     }
 }

@@ -22,6 +22,9 @@ let workerCommand = Command(
         Option("audience-dir", "DIR", "The folder of file audiences; none are taken without it."),
         Option("shard-size", "NUMBER", default: "20000", "Recipients that a shard is planned for."),
         Option(
+            "retain", "TIME", default: "7d",
+            "Time that a campaign stays in Redis after its end, 365d at most; then it is removed."),
+        Option(
             "request-timeout", "TIME", default: "30s",
             "Time without an answer after which a request's outcome is unknown."),
         Option(
@@ -37,6 +40,9 @@ let workerCommand = Command(
         Option(
             switch: "allow-eviction",
             "Starts although the maxmemory-policy of Redis lets it delete keys."),
+        Option(
+            "status-file", "FILE",
+            "Says here once a second, as JSON, whether the worker is ready; see peal health."),
         Option(
             "log-level", "LEVEL", default: "info", "debug, info, warning or error; to stderr."),
     ],
@@ -76,6 +82,8 @@ private func runWorker(_ parsed: Parsed) throws -> Int32 {
     settings.trustedRoots = parsed.optionalText("apns-ca")
     settings.audienceFolder = parsed.optionalText("audience-dir")
     settings.shardSize = try parsed.integer("shard-size", in: 1...100_000)
+    settings.retainMilliseconds =
+        try parsed.duration("retain", in: WorkerOptions.retain) / 1_000_000
     settings.requestTimeoutSeconds = try seconds(parsed, "request-timeout", 1...600)
     settings.drainSeconds = try seconds(parsed, "drain-timeout", 1...600)
     settings.startSeconds = try seconds(parsed, "start-timeout", 0...3600)
@@ -85,6 +93,7 @@ private func runWorker(_ parsed: Parsed) throws -> Int32 {
     } catch {
         throw parsed.wrong("durability", "is not usable", error.description)
     }
+    settings.statusFile = parsed.optionalText("status-file")
     if let text = parsed.optionalText("apns-server") {
         guard let server = AppProfile.Server(text) else {
             throw parsed.wrong("apns-server", "is no server", "write host:port")
@@ -95,6 +104,12 @@ private func runWorker(_ parsed: Parsed) throws -> Int32 {
         throw parsed.wrong("log-level", "is no level", "write debug, info, warning or error")
     }
     return Worker(settings: settings, apps: apps, logLevel: level).run().rawValue
+}
+
+/// Limits of the worker's options, in nanoseconds.
+enum WorkerOptions {
+    /// A millisecond to 365 days.
+    static let retain: ClosedRange<Int64> = 1_000_000...365 * 86_400_000_000_000
 }
 
 /// A duration option in whole seconds.

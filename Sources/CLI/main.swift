@@ -5,6 +5,8 @@ let program = Program(commands: [
     enqueueCommand,
     checkCommand,
     statusCommand,
+    resultsCommand,
+    healthCommand,
     pauseCommand,
     resumeCommand,
     cancelCommand,

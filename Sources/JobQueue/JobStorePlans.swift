@@ -81,6 +81,11 @@ extension JobStore {
                 bytes: [bytes(plan.campaign), bytes(plan.plan), bytes(reason), letter]))
     }
 
+    /// Says in the campaign's `reason` why its plan waits; nil when it goes on.
+    package func notePlan(_ plan: ClaimedPlan, waiting reason: String?) throws {
+        try checked(run(Scripts.planNote, [plan.campaign, plan.plan, reason ?? ""]))
+    }
+
     package func releasePlan(_ plan: ClaimedPlan) throws {
         try checked(run(Scripts.planRelease, [plan.campaign, plan.plan]))
     }

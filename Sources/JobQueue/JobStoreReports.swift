@@ -21,6 +21,11 @@ package struct CampaignReport: Sendable {
         }
         return result
     }
+    /// Recipients that a pause or a cancel keeps or kept from being sent to (again): untouched and
+    /// deferred ones, and those that a cancel ended.
+    package var notSent: Int {
+        [.untouched, .deferred, .cancelled].reduce(0) { $0 + classes[$1, default: 0] }
+    }
     /// Recipients that are not terminal.
     package var remaining: Int {
         RecipientClass.allCases.filter { !$0.isTerminal }.reduce(0) { $0 + classes[$1, default: 0] }
@@ -105,6 +110,8 @@ extension JobStore {
         guard let items = reply.array, items.count == 26 else {
             throw RedisError(.lost, "Redis gave an unknown answer to an audit")
         }
+        // Some of its shards are removed already.
+        guard items[0].string != "retiring" else { return }
         let numbers = items.map { Int($0.integer ?? 0) }
         for (index, recipientClass) in RecipientClass.allCases.enumerated()
         where numbers[4 + index] != numbers[15 + index] {

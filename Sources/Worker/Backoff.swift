@@ -17,9 +17,14 @@ struct Backoff {
     private var failures = 0
     private var outage = Outage()
     private let task: String
+    private let readiness: Lock<Readiness>?
 
-    /// - Parameter task: what the thread does, for the log line.
-    init(_ task: String) { self.task = task }
+    /// - `task`: what the thread does, for the log line.
+    /// - `readiness`: where the trouble counts, if it does.
+    init(_ task: String, _ readiness: Lock<Readiness>? = nil) {
+        self.task = task
+        self.readiness = readiness
+    }
 
     /// Calls `body` until it succeeds; nil when `isStopped` first.
     ///
@@ -43,6 +48,7 @@ struct Backoff {
     /// Notes a failure and returns the pause before the next try.
     mutating func failed(_ error: RedisError, _ log: Log) -> Int64 {
         failures += 1
+        readiness?.withLock { $0.failed(task, error) }
         switch outage.failed(now: Instant.now()) {
         case .first?:
             log.warning(
@@ -62,6 +68,7 @@ struct Backoff {
     }
 
     mutating func succeeded(_ log: Log) {
+        if failures > 0 { readiness?.withLock { $0.worked(task) } }
         failures = 0
         if let seconds = outage.succeeded(now: Instant.now()) {
             log.info(

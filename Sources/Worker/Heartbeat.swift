@@ -5,8 +5,10 @@ internal import Redis
 internal import Synchronization
 internal import Telemetry
 
-/// Says that this worker lives and renews its leases, on a thread and a connection of its own, so
-/// that a saturated send loop keeps its shards; a loop that hangs loses them.
+/// Says that this worker lives and renews its leases, on a thread and a connection of its own.
+///
+/// So a saturated send loop keeps its shards; a loop that hangs loses them. Beside that it tries
+/// whether Redis takes new data.
 final class Heartbeat: Sendable {
     /// A third of a lease.
     static let interval = Nanoseconds.seconds(4)
@@ -36,7 +38,7 @@ final class Heartbeat: Sendable {
 
     func run() {
         let store = shared.makeStore("heartbeat")
-        var backoff = Backoff("heartbeat")
+        var backoff = Backoff("heartbeat", shared.readiness)
         while !ended.isClosed {
             let isHung = Instant.now() - loop.lastTurn > Heartbeat.hungAfter
             let holds = shared.holds.withLock { Array($0) }.filter { hold in
@@ -50,6 +52,7 @@ final class Heartbeat: Sendable {
                 let gone = try store.heartbeat(worker: shared.id, fields: fields(), holds: holds)
                 backoff.succeeded(shared.log)
                 if !gone.isEmpty { lost(gone) }
+                probe(store)
                 _ = ended.take(waitingAtMost: Heartbeat.interval)
             } catch {
                 guard error.isTransient else {
@@ -58,6 +61,16 @@ final class Heartbeat: Sendable {
                 }
                 _ = ended.take(waitingAtMost: backoff.failed(error, shared.log))
             }
+        }
+    }
+
+    /// Looks whether Redis takes new data; the leases are renewed whatever comes of it.
+    private func probe(_ store: JobStore) {
+        do throws(RedisError) {
+            try store.probe(worker: shared.id)
+            shared.readiness.withLock { $0.wrote(now: Instant.now()) }
+        } catch {
+            shared.readiness.withLock { $0.failed(Readiness.probe, error) }
         }
     }
 }

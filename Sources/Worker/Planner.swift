@@ -56,7 +56,7 @@ final class Planner: Sendable {
         let hold = JobStore.Hold.plan(campaign: plan.campaign, plan: plan.plan)
         shared.holds.withLock { _ = $0.insert(hold) }
         defer { shared.holds.withLock { _ = $0.remove(hold) } }
-        var backoff = Backoff("plan \(plan.campaign)")
+        var patience = Patience(plan)
         let started = Instant.now()
         do {
             guard case .success((let job, _)) = shared.read(plan.job, isAccepted: true) else {
@@ -68,7 +68,7 @@ final class Planner: Sendable {
                 Thread.sleep(nanoseconds: Planner.refusedPause)
                 return
             }
-            let total = try write(job, plan, store, &backoff)
+            let total = try write(job, plan, store, &patience)
             let fields: [(String, LogValue)] = [
                 ("campaign", .text(plan.campaign)), ("recipients", .number(total)),
                 ("ms", .number(Int((Instant.now() - started) / 1_000_000))),
@@ -76,7 +76,7 @@ final class Planner: Sendable {
             shared.log.info("campaign_planned", "sending can start", fields)
             planned()
         } catch let error as AudienceError {
-            fail(plan, error, store, &backoff)
+            fail(plan, error, store, &patience)
         } catch is JobStore.PlanFenced {
             shared.log.warning(
                 "plan_fenced", "another worker plans this campaign now",
@@ -92,11 +92,11 @@ final class Planner: Sendable {
 
     /// Makes the whole plan; returns the number of recipients.
     private func write(
-        _ job: Job, _ plan: JobStore.ClaimedPlan, _ store: JobStore, _ backoff: inout Backoff
+        _ job: Job, _ plan: JobStore.ClaimedPlan, _ store: JobStore, _ patience: inout Patience
     ) throws -> Int {
         let reader = AudienceReader(
             audience: job.audience, folder: shared.settings.audienceFolder, store: store)
-        let expected = try patiently(&backoff) { try reader.count() }
+        let expected = try patiently(store, &patience) { try reader.count() }
         guard expected > 0 else {
             throw AudienceError(
                 path: "$.audience",
@@ -108,7 +108,7 @@ final class Planner: Sendable {
         var builder = PlanBuilder(
             expected: expected, shardSize: shared.settings.shardSize, seed: random.next())
         let shards = builder.shards
-        try patiently(&backoff) { try store.clearPlan(plan, shards: shards) }
+        try patiently(store, &patience) { try store.clearPlan(plan, shards: shards) }
         var call = 0
         var filled: Set<Int> = []
         let token = UnsafeMutablePointer<UInt8>.allocate(capacity: DeviceToken.maximumBytes)
@@ -125,7 +125,7 @@ final class Planner: Sendable {
                 }
                 let part = Array(windows[start..<end])
                 call += 1
-                try patiently(&backoff) { try store.writePlan(plan, call: call, part) }
+                try patiently(store, &patience) { try store.writePlan(plan, call: call, part) }
                 start = end
             }
         }
@@ -144,7 +144,7 @@ final class Planner: Sendable {
         var first = 0
         while first < shards {
             let last = min(first + 63, shards - 1)
-            try patiently(&backoff) { try store.closePlan(plan, first: first, last: last) }
+            try patiently(store, &patience) { try store.closePlan(plan, first: first, last: last) }
             first = last + 1
         }
         let (total, open) = (builder.total, filled.count)
@@ -152,21 +152,51 @@ final class Planner: Sendable {
             throw AudienceError(
                 path: "$.audience", message: "the audience became empty while it was read")
         }
-        try patiently(&backoff) { try store.finishPlan(plan, openShards: open, total: total) }
+        try patiently(store, &patience) {
+            try store.finishPlan(plan, openShards: open, total: total)
+        }
         return total
+    }
+
+    /// How long a plan waits for Redis, and what the campaign says about it.
+    private struct Patience {
+        /// What a campaign says while its plan waits for memory.
+        static let reason =
+            "planning waits: Redis is out of memory; raise maxmemory or remove what is not needed"
+
+        let plan: JobStore.ClaimedPlan
+        var backoff: Backoff
+        /// The campaign says that its plan waits.
+        var isTold = false
+
+        init(_ plan: JobStore.ClaimedPlan) {
+            self.plan = plan
+            backoff = Backoff("plan \(plan.campaign)")
+        }
+
+        /// Says once in the campaign that its plan waits for memory, and once that it goes on.
+        mutating func tell(_ store: JobStore, waits: Bool) {
+            guard waits != isTold else { return }
+            do {
+                try store.notePlan(plan, waiting: waits ? Patience.reason : nil)
+                isTold = waits
+            } catch {}  // the next step tries again, and the end of the plan clears it
+        }
     }
 
     /// Repeats a step while Redis is in trouble; a stop ends it.
     private func patiently<Value>(
-        _ backoff: inout Backoff, _ body: () throws -> Value
+        _ store: JobStore, _ patience: inout Patience, _ body: () throws -> Value
     ) throws -> Value {
         while true {
             do {
                 let value = try body()
-                backoff.succeeded(shared.log)
+                patience.backoff.succeeded(shared.log)
+                patience.tell(store, waits: false)
                 return value
             } catch let error as RedisError where error.isTransient {
-                Thread.sleep(nanoseconds: backoff.failed(error, shared.log))
+                if error.word == "OOM" { patience.tell(store, waits: true) }
+                Thread.sleep(nanoseconds: patience.backoff.failed(error, shared.log))
                 if shared.isStopping { throw CancellationError() }
             }
         }
@@ -174,7 +204,7 @@ final class Planner: Sendable {
 
     private func fail(
         _ plan: JobStore.ClaimedPlan, _ error: AudienceError, _ store: JobStore,
-        _ backoff: inout Backoff
+        _ patience: inout Patience
     ) {
         let letter = DeadLetter.make(
             job: plan.job, id: plan.campaign,
@@ -182,7 +212,7 @@ final class Planner: Sendable {
         shared.log.error(
             "campaign_failed", "\(error.path): \(error.message)",
             [("campaign", .text(plan.campaign))])
-        _ = try? patiently(&backoff) {
+        _ = try? patiently(store, &patience) {
             try store.failPlan(plan, reason: "\(error.path): \(error.message)", letter: letter)
         }
     }

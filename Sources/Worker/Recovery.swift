@@ -18,6 +18,7 @@ internal import Telemetry
 /// 5. Open shards that lost their lease, their place in a list or all their keys are found.
 /// 6. Runs whose campaign was paused or cancelled are told at once, whatever their commits wait
 ///    for.
+/// 7. Campaigns that ended long enough ago are removed from Redis, a part at a time.
 final class Recovery: Sendable {
     /// A control takes effect within a second: this is the part of it before its state is changed.
     static let interval = Nanoseconds.milliseconds(250)
@@ -30,6 +31,11 @@ final class Recovery: Sendable {
     /// Parts of chores in one turn, so that a large campaign is swept quickly and others wait
     /// little.
     static let choresPerTurn = 16
+    /// Time between two turns while this worker removes a campaign.
+    static let removalInterval = Nanoseconds.milliseconds(25)
+    /// Milliseconds between two removed parts, by all workers together: what the removal takes of
+    /// Redis' time does not grow with the fleet.
+    static let removalPause = 20
 
     /// What the turns have seen so far.
     struct Memory {
@@ -41,6 +47,8 @@ final class Recovery: Sendable {
         /// Where the roll-call goes on.
         var cursor = "0"
         var lastRoll: Instant?
+        /// This worker removed a part of a campaign in its latest turn, and there may be more.
+        var isRemoving = false
     }
 
     private let shared: WorkerShared
@@ -60,13 +68,13 @@ final class Recovery: Sendable {
 
     func run() {
         let store = shared.makeStore("recovery")
-        var backoff = Backoff("recover")
+        var backoff = Backoff("recover", shared.readiness)
         var memory = Memory()
         while !shared.isStopping {
             do throws(RedisError) {
                 try turn(store, &memory, now: Instant.now())
                 backoff.succeeded(shared.log)
-                pause(Recovery.interval)
+                pause(memory.isRemoving ? Recovery.removalInterval : Recovery.interval)
             } catch {
                 guard error.isTransient else {
                     shared.fail("recovering", error)
@@ -85,6 +93,7 @@ final class Recovery: Sendable {
         if taken > 0 { unparked() }
         var chores = 0
         while chores < Recovery.choresPerTurn, try store.doChore() { chores += 1 }
+        memory.isRemoving = try removePart(store)
         let looks = memory.lastLook.map { now - $0 >= Recovery.lookInterval } ?? true
         var rank = looks ? memory.rank : nil
         if try store.unpark(checking: &rank) > 0 { unparked() }
@@ -100,6 +109,21 @@ final class Recovery: Sendable {
             shared.log.error(
                 "shards_mended", "keys of Peal were deleted by somebody; open shards go on",
                 [("shards", .number(mended))])
+        }
+    }
+
+    /// Removes a part of a campaign that ended long enough ago; false when there was none.
+    private func removePart(_ store: JobStore) throws(RedisError) -> Bool {
+        let result = try store.cleanUp(
+            keptMilliseconds: shared.settings.retainMilliseconds, pause: Recovery.removalPause)
+        switch result {
+        case .none, .wait: return false
+        case .part: return true
+        case .gone(let campaign):
+            shared.log.info(
+                "campaign_removed", "it ended longer ago than --retain; its id is free again",
+                [("campaign", .text(campaign))])
+            return true
         }
     }
 

@@ -72,6 +72,7 @@ final class RunDesk {
 
     private(set) var runs: [Int: ActiveRun] = [:]
     private let around: Surroundings
+    /// By plan, since the id of a campaign may be used again once it was removed.
     private var campaigns: [String: CampaignContext] = [:]
     private var nextRun = 0
     /// Runs that ended in the last seconds, to be written again when Redis lost their end.
@@ -129,11 +130,11 @@ final class RunDesk {
             return
         }
         let campaign =
-            campaigns[claimed.job.id]
+            campaigns[shard.fence.plan]
             ?? CampaignContext(
                 job: claimed.job, topic: claimed.job.pushType.topic(bundleID: lane.profile.topic),
                 environment: lane.profile.environment.rawValue)
-        campaigns[claimed.job.id] = campaign
+        campaigns[shard.fence.plan] = campaign
         var run = ShardRun(
             fence: shard.fence, policy: campaign.policy, recipients: claimed.recipients.value,
             ledger: shard.ledger, due: shard.due, unknowns: shard.unknowns,
@@ -281,7 +282,7 @@ final class RunDesk {
         active.lane.remove(number)
         around.hold(active.run.fence, false)
         if !runs.values.contains(where: { $0.campaign === active.campaign }) {
-            campaigns[active.campaign.id] = nil
+            campaigns[active.run.fence.plan] = nil
         }
         claim(now)
     }

@@ -22,8 +22,8 @@ final class SendLoop: @unchecked Sendable {
     private var built: RunDesk?
     private var lanes: [String: AppLane] = [:]
     private var random: SeededRandom
-    /// What other threads read; written at most every 100 ms.
-    let status = Lock(LoopStatus())
+    /// What other threads read.
+    var status: Lock<LoopStatus> { shared.loopStatus }
 
     init(_ shared: WorkerShared, loop: EventLoop, context: TLSContext, seed: UInt64) {
         self.shared = shared
@@ -123,7 +123,11 @@ final class SendLoop: @unchecked Sendable {
     private func publish() {
         var fresh = LoopStatus()
         fresh.runs = desk.runs.count
-        for lane in lanes.values {
+        for (app, lane) in lanes {
+            fresh.lanes.append(
+                Readiness.Lane(
+                    app: app, connections: lane.pool.openConnections,
+                    failure: lane.pool.lastFailure))
             fresh.connections += lane.pool.openConnections
             fresh.inFlight += lane.pool.inFlight
             fresh.answers += lane.answers
@@ -140,4 +144,6 @@ struct LoopStatus: Sendable {
     var inFlight = 0
     var answers = 0
     var failure = ""
+    /// The lanes in use.
+    var lanes: [Readiness.Lane] = []
 }

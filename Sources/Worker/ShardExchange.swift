@@ -61,7 +61,7 @@ final class ShardExchange: Sendable {
     /// Runs until the mailbox is closed and empty.
     func run() {
         let store = shared.makeStore("exchange")
-        var backoff = Backoff("exchange shards")
+        var backoff = Backoff("exchange shards", shared.readiness)
         var jobs: [String: Job] = [:]
         var waiting: [Request] = []
         while true {
@@ -86,7 +86,8 @@ final class ShardExchange: Sendable {
 
     /// Serves the waiting requests; what is served leaves the list.
     ///
-    /// - `jobs`: the jobs of campaigns that were claimed from.
+    /// - `jobs`: the jobs of campaigns that were claimed from, by plan: the id of a campaign may be
+    ///   used again once it was removed.
     func serve(
         _ waiting: inout [Request], _ store: JobStore, _ jobs: inout [String: Job]
     ) throws(RedisError) {
@@ -151,20 +152,20 @@ final class ShardExchange: Sendable {
             let shard = try store.claim(
                 worker: shared.id, nonce: nonce, excluding: excluded + refused)
         else { return nil }
-        let campaign = shard.fence.campaign
+        let (campaign, plan) = (shard.fence.campaign, shard.fence.plan)
         // Renewed from now on: reading the recipients may take a while.
         shared.holds.withLock { _ = $0.insert(.shard(shard.fence)) }
-        if jobs[campaign] == nil {
+        if jobs[plan] == nil {
             if jobs.count >= 64 { jobs.removeAll() }
             let raw = try store.job(campaign) ?? []
             guard case .success((let job, _)) = shared.read(raw, isAccepted: true) else {
                 return try giveBack(
                     shard, store, "this worker cannot run the job: compare its apps file")
             }
-            jobs[campaign] = job
+            jobs[plan] = job
         }
         let windows = try store.windows(campaign: campaign, shard: shard.fence.shard)
-        guard let job = jobs[campaign], let table = RecipientTable(windows: windows),
+        guard let job = jobs[plan], let table = RecipientTable(windows: windows),
             table.count == shard.ledger.count
         else {
             return try giveBack(shard, store, "recipients and ledger of the shard do not match")

@@ -61,7 +61,18 @@ package final class Worker {
         }
         let shared = WorkerShared(
             id: id, settings: settings, apps: apps, credentials: credentials, log: log)
+        let reporter = StatusReporter(shared)
+        do { try reporter.start() } catch {
+            log.error("configuration", "\(error)")
+            return .misconfigured
+        }
+        let reporterThread = Thread("peal-status") { reporter.run() }
+        defer {
+            reporter.stop()
+            reporterThread.join()
+        }
         if let end = waitForRedis(shared) { return end }
+        reporter.startLogging()
         return run(shared, loop, context)
     }
 
@@ -70,12 +81,13 @@ package final class Worker {
         let redis = RedisConnection(settings.redis, name: "peal-start")
         let store = JobStore(redis, namespace: settings.namespace)
         let limit = Instant.now() + Nanoseconds.seconds(settings.startSeconds)
-        var backoff = Backoff("start")
+        var backoff = Backoff("start", shared.readiness)
         while true {
             do throws(RedisError) {
                 try redis.requireSuitable(
                     namespace: settings.namespace, allowsEviction: settings.allowsEviction)
                 _ = try store.heartbeat(worker: id, fields: [:], holds: [])
+                backoff.succeeded(log)
                 return nil
             } catch {
                 guard error.isTransient else {
@@ -109,7 +121,7 @@ package final class Worker {
         let recovery = Recovery(shared, unparked: claimSoon) { campaigns in
             loop.submit { sender.stopped(campaigns) }
         }
-        let fields = statusFields(sender)
+        let fields = statusFields(shared)
         let heartbeat = Heartbeat(shared, loop: loop, fields: fields) { lost in
             loop.submit { sender.lost(lost) }
         }
@@ -192,26 +204,28 @@ package final class Worker {
     }
 
     /// What dashboards read in `worker:<id>`.
-    private func statusFields(_ sender: SendLoop) -> @Sendable () -> [String: String] {
+    private func statusFields(_ shared: WorkerShared) -> @Sendable () -> [String: String] {
         let host = ProcessEnvironment.hostName
         let process = ProcessEnvironment.processID
         let version = settings.version
         let started = WallClock.milliseconds()
-        let last = Lock((answers: 0, at: Instant.now()))
+        let rate = Lock(AnswerRate())
         return {
-            let status = sender.status.withLock { $0 }
+            let status = shared.loopStatus.withLock { $0 }
             let now = Instant.now()
-            let rate = last.withLock { last -> Int in
-                let seconds = max(Double(now - last.at) / 1e9, 0.001)
-                defer { last = (status.answers, now) }
-                return Int(Double(status.answers - last.answers) / seconds)
+            let perSecond = rate.withLock { rate -> Int in
+                rate.turn(answers: status.answers, now)
+                return rate.perSecond
             }
+            let faults = shared.readiness.withLock { $0.faults(now: now) }
             return [
                 "host": host, "pid": String(process), "version": version,
                 "started_ms": String(started), "connections": String(status.connections),
                 "in_flight": String(status.inFlight), "shards": String(status.runs),
-                "rate": String(rate), "resident_bytes": String(ProcessEnvironment.residentBytes),
-                "failure": status.failure,
+                "rate": String(perSecond),
+                "resident_bytes": String(ProcessEnvironment.residentBytes),
+                "failure": status.failure, "ready": faults.isEmpty ? "1" : "0",
+                "not_ready_because": StatusReporter.sentence(faults),
             ]
         }
     }

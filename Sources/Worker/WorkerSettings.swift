@@ -24,6 +24,10 @@ package struct WorkerSettings: Sendable {
     package var requestTimeoutSeconds = 30
     /// Recipients that a shard is planned for.
     package var shardSize = 20_000
+    /// Milliseconds that a campaign stays in Redis after its end.
+    package var retainMilliseconds: Int64 = 7 * 86_400_000
+    /// The file that says once a second whether the worker is ready; nil for none.
+    package var statusFile: String?
     /// The folder that file audiences lie in; nil refuses them.
     package var audienceFolder: String?
     /// A PEM file of roots that APNs' certificate is checked with; nil for the system's.

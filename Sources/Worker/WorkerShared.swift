@@ -18,6 +18,10 @@ final class WorkerShared: Sendable {
     let log: Log
     /// The leases to renew.
     let holds = Lock<Set<JobStore.Hold>>([])
+    /// Whether the worker can do its work.
+    let readiness = Lock(Readiness())
+    /// What the send loop is doing; written by it at most every 100 ms.
+    let loopStatus = Lock(LoopStatus())
 
     private let stopping = Atomic<Bool>(false)
     private let failure = Lock<String?>(nil)

@@ -1,3 +1,4 @@
+import JSON
 import Redis
 import TestKit
 import Testing
@@ -46,7 +47,32 @@ struct DeathTests {
         #expect((counters["accepted"] ?? 0) + marked == 20_000)
         // Each accepted recipient that is not counted as accepted is one of the unknown.
         #expect(record.tokens(200).count - (counters["accepted"] ?? 0) <= marked)
+        let unknown = try await fleet.peal(["results", "once", "--outcome", "unknown"])
+        #expect(unknown.end == .exit(0))
+        let listed = try unknown.output.split(separator: "\n").map {
+            try JSONValue.parse(Array($0.utf8))
+        }
+        #expect(listed.allSatisfy { $0["outcome"] == "unknown" && $0["reason"] == "WorkerLost" })
+        let doubtful = Set(listed.compactMap { $0["token"]?.string })
+        #expect(doubtful.count == marked)
+        #expect(listed.count == marked)
+        // Exactly those that the ledger has as unknown: nobody else, and all of them.
+        let all = try await fleet.peal(["results", "once", "--format", "csv"])
+        let accepted = all.output.split(separator: "\r\n").filter {
+            $0.contains(",true,accepted,,")
+        }
+        #expect(accepted.count == 20_000 - marked)
+        #expect(doubtful.isDisjoint(with: accepted.map { String($0.prefix(64)) }))
+        #expect(try unknownBytes(fleet, "once") == marked)
         #expect(try await fleet.peal(["audit"]).end == .exit(0))
+    }
+
+    /// How many bytes `u` the ledgers of a campaign have.
+    private func unknownBytes(_ fleet: Fleet, _ campaign: String) throws -> Int {
+        let keys = try fleet.redis.command("KEYS", "peal:campaign:\(campaign):shard:*:ledger")
+        return try (keys.array ?? []).compactMap(\.string).reduce(0) {
+            try $0 + (fleet.redis.command("GET", $1).bytes ?? []).count { $0 == UInt8(ascii: "u") }
+        }
     }
 
     @Test(

@@ -27,7 +27,7 @@ struct SteeringTests {
 
     @Test("a cancel stops three workers within a second, and whoever is left ends as cancelled")
     func cancel() async throws {
-        let (fleet, workers) = try await busyFleet("ended", 30_000)
+        let (fleet, workers) = try await busyFleet("ended", 60_000)
         let result = try await fleet.peal(["cancel", "ended"])
         let start = WallClock.milliseconds()
         #expect(result.output == "ended: cancelling\n")
@@ -42,7 +42,7 @@ struct SteeringTests {
         #expect(lastRequest(record, after: start) < 1000)
         #expect(record.doubles == 0)
         #expect(record.count(200) == counters["accepted"])
-        #expect((counters["accepted"] ?? 0) + (counters["cancelled"] ?? 0) == 30_000)
+        #expect((counters["accepted"] ?? 0) + (counters["cancelled"] ?? 0) == 60_000)
         #expect(counters["cancelled"] ?? 0 > 0)
         for name in ["untouched", "in_flight", "deferred", "unknown"] {
             #expect(counters[name] ?? 0 == 0, "\(name)")
@@ -51,7 +51,7 @@ struct SteeringTests {
 
     @Test("a backend stops three workers by its list within a second, and resumes exactly the rest")
     func backend() async throws {
-        let (fleet, workers) = try await busyFleet("list", 30_000)
+        let (fleet, workers) = try await busyFleet("list", 45_000)
         try fleet.redis.command("LPUSH", "peal:control", "pause list")
         let start = WallClock.milliseconds()
         try await eventually("all have stopped") {
@@ -75,7 +75,7 @@ struct SteeringTests {
         for worker in workers { worker.send(15) }
         for worker in workers { #expect(try await worker.wait() == .exit(0)) }
         let record = try await fleet.finalRecord()
-        #expect(record.count(200) == 30_000)
+        #expect(record.count(200) == 45_000)
         #expect(record.doubles == 0)
         #expect(try fleet.redis.command("HLEN", "peal:held").integer == 0)
     }

@@ -15,7 +15,7 @@ local id, n, number = ARGV[1], ARGV[2], tonumber(ARGV[6])
 local campaign, shard, member = campaign_key(id), shard_key(id, n), id .. ':' .. n
 local h = redis.call('HMGET', shard, 'plan', 'epoch', 'nonce', 'revision', 'state', 'counts')
 local state = redis.call('HGET', campaign, 'state')
-if not h[1] or not state then return { 'gone', '', now, 0, 0 } end
+if not h[1] or not state or state == 'retiring' then return { 'gone', '', now, 0, 0 } end
 if h[1] ~= ARGV[3] or h[2] ~= ARGV[4] or h[3] ~= ARGV[5] then
     -- Epochs only grow: one that is not greater than the owner's means that the claim was lost.
     local lost = h[1] == ARGV[3] and tonumber(h[2]) <= tonumber(ARGV[4]) and h[5] ~= 'done'

@@ -22,6 +22,7 @@ if not id then return { 'none' } end
 local campaign = campaign_key(id)
 redis.call('HSET', campaign, 'plan', ARGV[2], 'planner', ARGV[1], 'plan_written', 0)
 redis.call('HSETNX', campaign, 'plan_started_ms', now)
+redis.call('HDEL', campaign, 'reason')  -- why an earlier planner waited (plan_note.lua)
 redis.call('HSET', worker, 'plan_id', ARGV[2], 'plan_campaign', id)
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), id .. ':plan')
 return { 'plan', id, redis.call('GET', campaign .. ':job'),

@@ -10,6 +10,7 @@ local h = redis.call('HMGET', campaign, 'plan', 'state', 'control', 'plan_starte
 if h[1] ~= ARGV[2] then return 'fenced' end
 if h[2] ~= 'planning' then return 'ok' end
 local state = h[3] == 'pause' and 'paused' or 'running'
+redis.call('HDEL', campaign, 'reason')
 if state == 'paused' then
     redis.call('HSET', campaign, 'reason', 'paused before it was planned', 'paused_ms', now)
 end
