@@ -105,7 +105,9 @@ let package = Package(
         tests("CampaignTests", ["Campaign", "APNs", "JSON", "Base"]),
         tests("JobQueueTests", ["JobQueue", "Redis", "Campaign", "TestKit", "Base"]),
         tests("WorkerTests", ["Worker", "Redis", "APNs", "JSON", "Base"]),
-        tests("CLITests", ["peal", "Redis", "Worker", "JobQueue", "Campaign", "JSON"]),
+        tests(
+            "CLITests",
+            ["peal", "Redis", "Worker", "JobQueue", "Campaign", "JSON", "TestKit"]),
         tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
     ],
     swiftLanguageModes: [.v6]

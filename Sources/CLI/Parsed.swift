@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Where a value was given.
 enum Origin: Equatable, Sendable {
     case flag(String)
@@ -104,6 +106,22 @@ struct Parsed: Sendable {
             throw wrong(value, "is not a share", "write it like 2% or 0.02, from 0 to 1")
         }
         return share
+    }
+
+    /// A folder that exists and may be read, or nil without a value.
+    func folder(_ name: String) throws(Failure) -> String? {
+        guard let value = value(name) else { return nil }
+        var status = stat()
+        guard stat(value.text, &status) == 0 else {
+            throw wrong(value, "cannot be looked at", String(cString: strerror(errno)))
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw wrong(value, "is no folder", "name a folder")
+        }
+        guard access(value.text, R_OK | X_OK) == 0 else {
+            throw wrong(value, "may not be read", "give this user the right to")
+        }
+        return value.text
     }
 
     /// The error for a value that is wrong for a reason that only the command knows.

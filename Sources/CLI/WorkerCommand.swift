@@ -80,7 +80,7 @@ private func runWorker(_ parsed: Parsed) throws -> Int32 {
     settings.connections = try parsed.integer("connections", in: 1...64)
     settings.ratePerConnection = try parsed.integer("rate", in: 0...1_000_000)
     settings.trustedRoots = parsed.optionalText("apns-ca")
-    settings.audienceFolder = parsed.optionalText("audience-dir")
+    settings.audienceFolder = try parsed.folder("audience-dir")
     settings.shardSize = try parsed.integer("shard-size", in: 1...100_000)
     settings.retainMilliseconds =
         try parsed.duration("retain", in: WorkerOptions.retain) / 1_000_000

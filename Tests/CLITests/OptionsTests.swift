@@ -1,3 +1,4 @@
+import TestKit
 import Testing
 
 @testable import peal
@@ -86,6 +87,22 @@ struct OptionsTests {
         let inFile = #expect(throws: Failure.self) { try file.integer("rate", in: 1...1500) }
         #expect(inFile?.code == 78)
         #expect(inFile?.message.hasPrefix("key \"rate\" in c.json: \"2000\"") == true)
+    }
+
+    @Test("a folder that is missing or a file is told at the start")
+    func folders() throws {
+        func folder(_ path: String) throws -> String? {
+            try Self.parse(["send"], ["PEAL_REDIS": path])?.folder("redis")
+        }
+        let files = try TemporaryDirectory()
+        try files.write("list.txt", "aa")
+        #expect(try folder(files.file("")) == files.file(""))
+        let missing = #expect(throws: Failure.self) { try folder(files.file("lists")) }
+        #expect(missing?.code == 78)
+        #expect(
+            missing?.message.hasSuffix("cannot be looked at; No such file or directory") == true)
+        let file = #expect(throws: Failure.self) { try folder(files.file("list.txt")) }
+        #expect(file?.message.hasSuffix("is no folder; name a folder") == true)
     }
 
     @Test(
