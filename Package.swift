@@ -83,8 +83,8 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestKit", dependencies: ["Redis", "Crypto", "Base"], path: "Tests/TestKit",
-            swiftSettings: settings),
+            name: "TestKit", dependencies: ["Redis", "Crypto", "EventLoop", "JSON", "Base"],
+            path: "Tests/TestKit", swiftSettings: settings),
         tests("TestKitTests", ["TestKit", "Redis", "Base"]),
         tests("BaseTests", ["Base"]),
         tests("TelemetryTests", ["Telemetry", "Base", "JSON"]),
@@ -109,6 +109,7 @@ let package = Package(
             "CLITests",
             ["peal", "Redis", "Worker", "JobQueue", "Campaign", "JSON", "TestKit"]),
         tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
+        tests("ChaosTests", ["TestKit", "JobQueue", "Redis", "JSON", "Base"]),
     ],
     swiftLanguageModes: [.v6]
 )

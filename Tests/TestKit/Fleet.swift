@@ -1,25 +1,30 @@
-import Base
-import JSON
-import Redis
-import TestKit
+internal import Base
+package import JSON
+package import Redis
 
 /// A Redis, a simulator and as many workers as a test wants, all of its own.
-final class Fleet {
+package final class Fleet {
     /// With a cluster, its first master.
-    let redis: RedisServer
+    package let redis: RedisServer
     /// Where workers find Redis.
-    let url: String
+    package let url: String
     private let cluster: SentinelCluster?
-    let simulator: ChildProcess
-    let folder: TemporaryDirectory
-    let port: Int
+    package let simulator: ChildProcess
+    package let folder: TemporaryDirectory
+    package let port: Int
+    /// Between the workers and Redis, where the test asked for it.
+    package let proxy: TCPProxy?
+    /// Between the workers and the simulator, where the test asked for it.
+    package let apnsProxy: TCPProxy?
 
     /// - `simulator`: options beside port, certificates and record.
     /// - `appendOnly`: Redis keeps its data over a kill.
     /// - `cluster`: takes the place of a Redis of its own.
-    init(
+    /// - `redisOptions`: more options of the Redis.
+    /// - `isProxied`: workers reach Redis and the simulator through proxies, the test does not.
+    package init(
         simulator options: [String] = [], appendOnly: Bool = false,
-        cluster: SentinelCluster? = nil
+        cluster: SentinelCluster? = nil, redisOptions: [String] = [], isProxied: Bool = false
     ) async throws {
         let folder = try TemporaryDirectory()
         self.folder = folder
@@ -27,7 +32,8 @@ final class Fleet {
         redis =
             try cluster?.servers[0]
             ?? RedisServer(
-                appendOnly: appendOnly, options: appendOnly ? ["--appendfsync", "always"] : [])
+                appendOnly: appendOnly,
+                options: (appendOnly ? ["--appendfsync", "always"] : []) + redisOptions)
         url = cluster?.url ?? redis.url
         self.cluster = cluster
         simulator = try ChildProcess.peal(
@@ -38,10 +44,12 @@ final class Fleet {
         port = try await eventually(value: "the simulator listens") { [folder] in
             Int(folder.text("port").filter(\.isNumber))
         }
+        proxy = isProxied ? try TCPProxy(to: redis.port) : nil
+        apnsProxy = isProxied ? try TCPProxy(to: port) : nil
         try folder.write("apps.json", Fleet.apps(key: "certs/AuthKey_PEALTEST01.p8"))
     }
 
-    static func apps(key: String) -> String {
+    package static func apps(key: String) -> String {
         """
         {"apps": {"shop": {"topic": "com.example.shop", "environment": "production",
         "team_id": "PEALTEAM01", "key_id": "PEALTEST01", "key_file": "\(key)"}}}
@@ -49,24 +57,25 @@ final class Fleet {
     }
 
     /// Starts a worker.
-    func worker(
+    package func worker(
         _ options: [String] = [], apps: String = "apps.json", authority: String? = nil,
         environment: [String: String] = [:]
     ) throws -> ChildProcess {
         try ChildProcess.peal(
             [
-                "worker", "--redis", url, "--apps", folder.file(apps), "--apns-server",
-                "127.0.0.1:\(port)", "--apns-ca", authority ?? folder.file("certs/ca.pem"),
+                "worker", "--redis", proxy.map { "redis://127.0.0.1:\($0.port)" } ?? url, "--apps",
+                folder.file(apps), "--apns-server", "127.0.0.1:\(apnsProxy?.port ?? port)",
+                "--apns-ca", authority ?? folder.file("certs/ca.pem"),
             ] + options, environment: environment)
     }
 
     /// A new connection to the Redis of this moment.
-    func connection() throws -> RedisConnection {
+    package func connection() throws -> RedisConnection {
         RedisConnection(try RedisAddress(parsing: url), name: "test")
     }
 
     /// Runs another command of the program to its end.
-    func peal(
+    package func peal(
         _ arguments: [String]
     ) async throws -> (end: ChildProcess.End, output: String, errors: String) {
         try await ChildProcess.run(
@@ -76,14 +85,14 @@ final class Fleet {
     /// The token of recipient `index` of a campaign.
     ///
     /// Made of few steps, since debug builds are slow and the tests share two threads.
-    static func token(_ campaign: String, _ index: Int) -> String {
+    package static func token(_ campaign: String, _ index: Int) -> String {
         let name = Hex.encode(Array(campaign.utf8.prefix(16)))
         let number = String(index, radix: 16)
         return name + String(repeating: "0", count: 64 - name.count - number.count) + number
     }
 
     /// Puts `count` tokens into a list and a job for them onto the intake list, as a backend does.
-    func enqueue(
+    package func enqueue(
         _ campaign: String, _ count: Int, _ fields: String = "", extra: [String] = []
     ) throws {
         let connection = try connection()
@@ -105,70 +114,29 @@ final class Fleet {
     }
 
     /// The object that `peal status ID --json` prints.
-    func status(_ campaign: String) async throws -> [String: JSONValue] {
+    package func status(_ campaign: String) async throws -> [String: JSONValue] {
         let result = try await peal(["status", campaign, "--json"])
         guard result.end == .exit(0) else { throw TestKitError("peal status: \(result.errors)") }
         return try JSONValue.parse(Array(result.output.utf8)).object ?? [:]
     }
 
     /// Counters of a campaign, straight from Redis.
-    func counters(_ campaign: String) throws -> [String: Int] {
+    package func counters(_ campaign: String) throws -> [String: Int] {
         let reply = try connection().command("HGETALL", "peal:campaign:\(campaign):stats")
         return reply.fields.compactMapValues { Int($0) }
     }
 
-    func state(_ campaign: String) throws -> String? {
+    package func state(_ campaign: String) throws -> String? {
         try connection().command("HGET", "peal:campaign:\(campaign)", "state").string
     }
 
     /// What the simulator saw.
-    func record() -> Record { Record(folder.text("record")) }
+    package func record() -> Record { Record(folder.text("record")) }
 
     /// Waits until the record stands on disk as a whole: it is flushed every 100 ms.
-    func finalRecord() async throws -> Record {
+    package func finalRecord() async throws -> Record {
         simulator.send(15)
         try await simulator.wait()
         return record()
     }
-}
-
-/// The lines of the simulator's record.
-struct Record {
-    struct Line {
-        let time: Double
-        let connection: Int
-        let token: String
-        let id: String
-        let status: Int
-    }
-
-    let lines: [Line]
-
-    init(_ text: String) {
-        lines = text.split(separator: "\n").compactMap { line in
-            let words = line.split(separator: " ")
-            guard words.count == 6, let time = Double(words[0]), let connection = Int(words[1]),
-                let status = Int(words[5])
-            else { return nil }
-            return Line(
-                time: time, connection: connection, token: String(words[3]), id: String(words[4]),
-                status: status)
-        }
-    }
-
-    /// How often each token was accepted.
-    var acceptances: [String: Int] {
-        var result: [String: Int] = [:]
-        for line in lines where line.status == 200 { result[line.token, default: 0] += 1 }
-        return result
-    }
-
-    func tokens(_ status: Int) -> Set<String> {
-        Set(lines.filter { $0.status == status }.map(\.token))
-    }
-
-    func count(_ status: Int) -> Int { lines.count { $0.status == status } }
-
-    /// Acceptances beyond the first of each token.
-    var doubles: Int { acceptances.values.reduce(0) { $0 + $1 - 1 } }
 }
