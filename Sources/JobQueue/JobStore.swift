@@ -82,7 +82,9 @@ package final class JobStore {
         worker: String, raw: [UInt8], id: String, digest: String, fields: [String: String]
     ) throws(RedisError) -> Registration {
         var arguments = [bytes(worker), raw, bytes(id), bytes(digest)]
-        for (name, value) in fields { arguments += [bytes(name), bytes(value)] }
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            arguments += [bytes(name), bytes(value)]
+        }
         let reply = try run(Scripts.register, bytes: arguments)
         return Registration(rawValue: reply.string ?? "") ?? .conflict
     }
@@ -184,7 +186,8 @@ package final class JobStore {
             changes += change.known + change.bytes
         }
         let latency = commit.latency.map { "\($0.bucket)=\($0.count)" }.joined(separator: " ")
-        let counters = commit.counters.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+        let counters = commit.counters.sorted { $0.key < $1.key }
+            .map { "\($0.key)=\($0.value)" }.joined(separator: " ")
         let finish =
             switch commit.finish {
             case .goOn: ""

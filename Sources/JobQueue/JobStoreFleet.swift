@@ -19,8 +19,8 @@ extension JobStore {
     /// Says that the worker lives, renews its leases and names those it has lost.
     package func heartbeat(
         worker: String, fields: [String: String], holds: [Hold]
-    ) throws(RedisError) -> Set<String> {
-        var lost: Set<String> = []
+    ) throws(RedisError) -> Set<Hold> {
+        var lost: Set<Hold> = []
         var start = 0
         repeat {
             let part = holds[start..<min(start + 64, holds.count)]
@@ -28,7 +28,9 @@ extension JobStore {
             var arguments = [
                 worker, String(JobStore.leaseMilliseconds), String(fields.count * 2),
             ]
-            for (name, value) in fields { arguments += [name, value] }
+            for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+                arguments += [name, value]
+            }
             for hold in part {
                 switch hold {
                 case .shard(let fence):
@@ -39,8 +41,10 @@ extension JobStore {
                 }
             }
             let reply = try run(Scripts.heartbeat, arguments)
-            for member in (reply.array ?? []).dropFirst() {
-                if let name = member.string { lost.insert(name) }
+            for place in (reply.array ?? []).dropFirst() {
+                guard let place = place.integer, part.indices.contains(part.startIndex + Int(place))
+                else { continue }
+                lost.insert(part[part.startIndex + Int(place)])
             }
         } while start < holds.count
         return lost

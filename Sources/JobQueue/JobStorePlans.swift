@@ -14,6 +14,9 @@ extension JobStore {
     /// Somebody else plans this campaign now.
     package struct PlanFenced: Error {}
 
+    /// Redis lost a part of the plan: it is to be made anew.
+    package struct PlanRolledBack: Error {}
+
     package func claimPlan(worker: String, plan: String) throws(RedisError) -> ClaimedPlan? {
         let reply = try run(
             Scripts.planClaim, [worker, plan, String(JobStore.leaseMilliseconds)])
@@ -91,6 +94,7 @@ extension JobStore {
     }
 
     private func checked(_ reply: RedisReply) throws {
+        if reply.string == "rolled_back" { throw PlanRolledBack() }
         if reply.string != "ok" { throw PlanFenced() }
     }
 

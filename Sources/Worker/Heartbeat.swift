@@ -18,14 +18,14 @@ final class Heartbeat: Sendable {
     private let shared: WorkerShared
     private let loop: EventLoop
     private let fields: @Sendable () -> [String: String]
-    private let lost: @Sendable (Set<String>) -> Void
+    private let lost: @Sendable (Set<JobStore.Hold>) -> Void
     private let ended = Mailbox<Void>(limit: 1)
 
     /// - `fields`: what dashboards read in `worker:<id>`.
     /// - `lost`: called with the leases that are somebody else's now.
     init(
         _ shared: WorkerShared, loop: EventLoop, fields: @escaping @Sendable () -> [String: String],
-        lost: @escaping @Sendable (Set<String>) -> Void
+        lost: @escaping @Sendable (Set<JobStore.Hold>) -> Void
     ) {
         self.shared = shared
         self.loop = loop

@@ -65,7 +65,7 @@ final class Planner: Sendable {
                     "plan_unusable", "this worker cannot run the job: compare its apps file",
                     [("campaign", .text(plan.campaign))])
                 try store.releasePlan(plan)
-                Thread.sleep(nanoseconds: Planner.refusedPause)
+                shared.outside.sleep(Planner.refusedPause)
                 return
             }
             let total = try write(job, plan, store, &patience)
@@ -81,6 +81,11 @@ final class Planner: Sendable {
             shared.log.warning(
                 "plan_fenced", "another worker plans this campaign now",
                 [("campaign", .text(plan.campaign))])
+        } catch is JobStore.PlanRolledBack {
+            shared.log.warning(
+                "plan_rolled_back", "Redis lost a part of the plan; it is made again",
+                [("campaign", .text(plan.campaign))])
+            try? store.releasePlan(plan)
         } catch is CancellationError {
             try? store.releasePlan(plan)
         } catch {
@@ -104,9 +109,8 @@ final class Planner: Sendable {
                     "the audience (\(job.audience.summary)) is empty or does not exist; fill it "
                     + "and enqueue a job with a new id")
         }
-        var random = SystemRandomNumberGenerator()
         var builder = PlanBuilder(
-            expected: expected, shardSize: shared.settings.shardSize, seed: random.next())
+            expected: expected, shardSize: shared.settings.shardSize, seed: shared.outside.random())
         let shards = builder.shards
         try patiently(store, &patience) { try store.clearPlan(plan, shards: shards) }
         var call = 0
@@ -196,7 +200,7 @@ final class Planner: Sendable {
                 return value
             } catch let error as RedisError where error.isTransient {
                 if error.word == "OOM" { patience.tell(store, waits: true) }
-                Thread.sleep(nanoseconds: patience.backoff.failed(error, shared.log))
+                shared.outside.sleep(patience.backoff.failed(error, shared.log))
                 if shared.isStopping { throw CancellationError() }
             }
         }

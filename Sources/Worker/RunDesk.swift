@@ -71,6 +71,8 @@ final class RunDesk {
     }
 
     private(set) var runs: [Int: ActiveRun] = [:]
+    /// The runs in the order in which they were taken, the same each time.
+    private var ordered: [(key: Int, value: ActiveRun)] { runs.sorted { $0.key < $1.key } }
     private let around: Surroundings
     /// By plan, since the id of a campaign may be used again once it was removed.
     private var campaigns: [String: CampaignContext] = [:]
@@ -112,7 +114,7 @@ final class RunDesk {
         var excluded: [String] = []
         if busy >= limit {
             // Full: only a campaign that has no shard here may still come in.
-            excluded = Array(Set(runs.values.map(\.campaign.id)))
+            excluded = Set(runs.values.map(\.campaign.id)).sorted()
         }
         isClaiming = true
         around.ask(.claim(nonce: around.nonce(), excluding: excluded))
@@ -158,9 +160,10 @@ final class RunDesk {
     // MARK: Answers
 
     /// Runs of these leases are somebody else's now.
-    func lost(_ members: Set<String>, _ now: Instant) {
-        for (number, active) in runs
-        where members.contains(JobStore.Hold.shard(active.run.fence).member) {
+    ///
+    /// The claims count, not the shards: one that was lost may have been claimed again since.
+    func lost(_ holds: Set<JobStore.Hold>, _ now: Instant) {
+        for (number, active) in ordered where holds.contains(.shard(active.run.fence)) {
             drop(number, active, "its lease went to another worker", now)
         }
     }

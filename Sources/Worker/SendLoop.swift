@@ -77,7 +77,7 @@ final class SendLoop: @unchecked Sendable {
     func claimSoon() { desk.claimSoon(loop.now) }
 
     /// Runs of these leases are somebody else's now.
-    func lost(_ members: Set<String>) { desk.lost(members, loop.now) }
+    func lost(_ holds: Set<JobStore.Hold>) { desk.lost(holds, loop.now) }
 
     /// These campaigns do not run any more.
     func stopped(_ campaigns: [String]) {

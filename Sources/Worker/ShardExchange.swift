@@ -143,18 +143,30 @@ final class ShardExchange: Sendable {
     private func claim(
         _ store: JobStore, _ nonce: String, _ excluded: [String], _ jobs: inout [String: Job]
     ) throws(RedisError) -> Claimed? {
-        let now = Instant.now()
+        let now = shared.outside.now()
         let refused = shunned.withLock { shunned in
             shunned = shunned.filter { now - $0.value < ShardExchange.shunTime }
-            return Array(shunned.keys)
+            return shunned.keys.sorted()
         }
         guard !shared.isStopping,
             let shard = try store.claim(
                 worker: shared.id, nonce: nonce, excluding: excluded + refused)
         else { return nil }
-        let (campaign, plan) = (shard.fence.campaign, shard.fence.plan)
         // Renewed from now on: reading the recipients may take a while.
         shared.holds.withLock { _ = $0.insert(.shard(shard.fence)) }
+        do throws(RedisError) { return try load(shard, store, &jobs) } catch {
+            // Asked again, the claim may be lost and another shard come: nobody would work on this
+            // one and its lease would never end.
+            shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
+            throw error
+        }
+    }
+
+    /// Brings along what a claimed shard needs.
+    private func load(
+        _ shard: JobStore.ClaimedShard, _ store: JobStore, _ jobs: inout [String: Job]
+    ) throws(RedisError) -> Claimed? {
+        let (campaign, plan) = (shard.fence.campaign, shard.fence.plan)
         if jobs[plan] == nil {
             if jobs.count >= 64 { jobs.removeAll() }
             let raw = try store.job(campaign) ?? []
@@ -180,9 +192,11 @@ final class ShardExchange: Sendable {
         var commit = Commit(fence: shard.fence, number: 1)
         commit.finish = .release
         commit.due = shard.due
-        _ = try store.commit([commit])
+        let reply = try store.commit([commit]).first
         shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
-        shunned.withLock { $0[shard.fence.campaign] = Instant.now() }
+        // Redis lost the claim, so that what it answered since belongs to another time.
+        if case .success(let reply)? = reply, reply.status != .ok { return nil }
+        shunned.withLock { $0[shard.fence.campaign] = shared.outside.now() }
         shared.log.error(
             "shard_unusable", why,
             [("campaign", .text(shard.fence.campaign)), ("shard", .number(shard.fence.shard))])

@@ -6,6 +6,21 @@ internal import Redis
 internal import Synchronization
 internal import Telemetry
 
+/// Time and chance as the threads of a worker take them.
+struct Outside: Sendable {
+    var now: @Sendable () -> Instant
+    /// Lets the calling thread wait for so many nanoseconds.
+    var sleep: @Sendable (Int64) -> Void
+    var random: @Sendable () -> UInt64
+
+    static let system = Outside(
+        now: { Instant.now() }, sleep: { Thread.sleep(nanoseconds: $0) },
+        random: {
+            var random = SystemRandomNumberGenerator()
+            return random.next()
+        })
+}
+
 /// What the threads of one worker share.
 ///
 /// Everything in it is constant, atomic or behind a lock.
@@ -16,6 +31,7 @@ final class WorkerShared: Sendable {
     /// The signing key of each app.
     let credentials: [String: ProviderCredential]
     let log: Log
+    let outside: Outside
     /// The leases to renew.
     let holds = Lock<Set<JobStore.Hold>>([])
     /// Whether the worker can do its work.
@@ -28,13 +44,14 @@ final class WorkerShared: Sendable {
 
     init(
         id: String, settings: WorkerSettings, apps: AppProfiles,
-        credentials: [String: ProviderCredential], log: Log
+        credentials: [String: ProviderCredential], log: Log, outside: Outside = .system
     ) {
         self.id = id
         self.settings = settings
         self.apps = apps
         self.credentials = credentials
         self.log = log
+        self.outside = outside
     }
 
     /// The worker takes nothing new any more.

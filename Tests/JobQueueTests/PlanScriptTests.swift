@@ -81,6 +81,50 @@ struct PlanScriptTests {
         #expect(try queue.differences("a") == [])
     }
 
+    @Test("a call that comes late, from a connection given up, changes nothing")
+    func late() throws {
+        let queue = try QueueFixture()
+        try queue.register("a")
+        let plan = try #require(try queue.store.claimPlan(worker: "w", plan: "p"))
+        try queue.store.clearPlan(plan, shards: 1)
+        let windows = queue.windows([4])
+        for call in [1, 2, 1] { try queue.store.writePlan(plan, call: call, windows) }
+        try queue.store.clearPlan(plan, shards: 1)
+        #expect(try queue.command("LLEN", "t:campaign:a:shard:0:recipients").integer == 2)
+        try queue.store.closePlan(plan, first: 0, last: 0)
+        try queue.store.clearPlan(plan, shards: 1)
+        try queue.store.finishPlan(plan, openShards: 1, total: 8)
+        #expect(try queue.ledger("a") == "........")
+        _ = try queue.store.control(campaign: "a", .pause, reason: "somebody")
+        #expect(try queue.store.claimPlan(worker: "w", plan: "p") == nil)
+        #expect(try queue.field("campaign:a", "reason") == "somebody")
+        #expect(try queue.command("ZCARD", "t:leases").integer == 0)
+    }
+
+    @Test("a plan of which Redis lost a part is not finished")
+    func lostPart() throws {
+        let queue = try QueueFixture()
+        try queue.register("a")
+        let plan = try #require(try queue.store.claimPlan(worker: "w", plan: "p"))
+        try queue.store.clearPlan(plan, shards: 2)
+        let windows = queue.windows([4])
+        try queue.store.writePlan(plan, call: 1, windows)
+        #expect(throws: JobStore.PlanRolledBack.self) {
+            try queue.store.writePlan(plan, call: 3, windows)
+        }
+        try queue.store.writePlan(plan, call: 2, queue.windows([0, 3]))
+        // Only one of its two shards is complete.
+        try queue.store.closePlan(plan, first: 0, last: 0)
+        for open in 1...2 {
+            #expect(throws: JobStore.PlanRolledBack.self) {
+                try queue.store.finishPlan(plan, openShards: open, total: 7)
+            }
+        }
+        try queue.store.closePlan(plan, first: 1, last: 1)
+        try queue.store.finishPlan(plan, openShards: 2, total: 7)
+        #expect(try queue.differences("a") == [])
+    }
+
     @Test("a plan made again leaves nothing of the unfinished one, also when clearing broke off")
     func again() throws {
         let queue = try QueueFixture()

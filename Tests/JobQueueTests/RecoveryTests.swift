@@ -33,7 +33,7 @@ struct RecoveryTests {
         #expect(try queue.differences("a") == [])
         #expect(try queue.field("campaign:a:shard:0", "crashes") == "1")
         let next = try #require(try queue.claim("n2"))
-        #expect(next.fence.epoch == fence.epoch + 2)
+        #expect(next.fence.epoch > fence.epoch + 1)
         // The budget of unknown outcomes is not a matter of deaths.
         #expect(DueRecords.readIndexes(next.unknowns) == [7])
         #expect(Probe.read(next.suspects) == [1: 1, 2: 1, 5: 1, 6: 1, 7: 1])

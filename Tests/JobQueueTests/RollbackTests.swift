@@ -33,7 +33,7 @@ struct RollbackTests {
         #expect(try queue.ledger("a") == "....")
         #expect(try queue.commit(mine, 2, [(0, "aa")]).status == .claimRolledBack)
         let taken = try #require(try queue.store.reassert(worker: "w", mine))
-        #expect(taken.epoch == mine.epoch + 1)
+        #expect(taken.epoch > mine.epoch)
         let reply = try queue.commit(taken, 2, [(0, "aa>.")]) { $0.isReplay = true }
         #expect(reply.status == .ok)
         #expect(try queue.ledger("a") == "aa>.")
@@ -41,19 +41,37 @@ struct RollbackTests {
         #expect(try queue.differences("a") == [])
     }
 
-    @Test("of two who claimed the same epoch the first to take it back has it, the other is fenced")
+    @Test("an owner that comes back late does not take the shard from who claimed it since")
     func twoOwners() throws {
         let queue = try QueueFixture(appendOnly: true)
         try queue.campaign("a", [4])
         var first: Fence?
         try rolledBack(queue) { first = try queue.claim("first")?.fence }
         let second = try #require(try queue.claim("second", worker: "v")).fence
-        let mine = try #require(first)
-        #expect(second.epoch == mine.epoch)
-        let taken = try #require(try queue.store.reassert(worker: "w", mine))
-        #expect(try queue.commit(second, 1, [(0, ">")]).status == .fenced)
-        #expect(try queue.store.reassert(worker: "v", second) == nil)
-        #expect(try queue.commit(taken, 1, [(0, ">")]).status == .ok)
+        let late = try #require(first)
+        #expect(second.epoch > late.epoch)
+        #expect(try queue.commit(late, 1, [(0, ">")]).status == .fenced)
+        #expect(try queue.store.reassert(worker: "w", late) == nil)
+        #expect(try queue.commit(second, 1, [(0, ">")]).status == .ok)
+    }
+
+    @Test("an epoch that was given away when a shard was taken back is never given again")
+    func twice() throws {
+        let queue = try QueueFixture(appendOnly: true)
+        try queue.campaign("a", [4])
+        let fence = try #require(try queue.claim("n")).fence
+        var taken: Fence?
+        try rolledBack(queue) { taken = try queue.store.reassert(worker: "w", fence) }
+        let lost = try #require(taken)
+        let again = try #require(try queue.store.reassert(worker: "w", fence))
+        // As after a lost reply.
+        #expect(try queue.store.reassert(worker: "w", fence) == again)
+        #expect(again.epoch > lost.epoch)
+        try queue.expire("a:0")
+        let lease = try #require(try queue.store.expired().leases.first)
+        _ = try queue.store.reclaim(lease)
+        let epoch = try queue.field("campaign:a:shard:0", "epoch").flatMap { Int($0) }
+        #expect(try #require(epoch) > again.epoch)
     }
 
     @Test("a shard that was finished is finished again, and the campaign with it")

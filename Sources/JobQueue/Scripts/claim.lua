@@ -20,7 +20,7 @@ if last[1] == ARGV[2] and
     return hand_out(last[2], last[3])
 end
 -- After a change of Redis living owners take their shards back first.
-if tonumber(redis.call('GET', ns .. ':claims_from') or '0') > now then return { 'none' } end
+if is_to_come(redis.call('GET', ns .. ':claims_from'), 3000) then return { 'none' } end
 local ring = ns .. ':ring'
 local looks, lost = math.min(64, redis.call('LLEN', ring)), 0
 while looks > 0 do
@@ -31,7 +31,7 @@ while looks > 0 do
         redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
     else
         local h = redis.call('HMGET', campaign, 'state', 'weight', 'claims_from_ms')
-        local early = h[3] and tonumber(h[3]) > now
+        local early = is_to_come(h[3], 2000)
         local n = h[1] == 'running' and not early and redis.call('LPOP', campaign .. ':ready')
         if early then
             redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
@@ -44,15 +44,15 @@ while looks > 0 do
                 redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
             end
             local shard, member = shard_key(id, n), id .. ':' .. n
-            local shard_state = redis.call('HGET', shard, 'state')
+            local s = redis.call('HMGET', shard, 'state', 'epoch')
+            local shard_state = s[1]
             if not shard_state then
                 lose_shard(id, n)
                 lost = lost + 1
                 if lost < 64 then looks = looks + 1 end
             elseif shard_state == 'ready' then
-                redis.call('HINCRBY', shard, 'epoch', 1)
                 redis.call('HSET', shard, 'state', 'running', 'owner', ARGV[1], 'nonce', ARGV[2],
-                    'revision', 0)
+                    'revision', 0, 'epoch', next_epoch(s[2]))
                 call_roll(id, n, 'w')
                 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[3]), member)
                 redis.call('HSET', worker, 'claim_nonce', ARGV[2], 'claim_campaign', id,

@@ -5,7 +5,7 @@
 -- Returns {{member, epoch or plan id, revision} …, {worker …}}, 64 each at most. A lease further
 --   ahead than one lifetime (the clock jumped back) is pulled in.
 local lease = tonumber(ARGV[1])
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', now + 2 * lease, '+inf',
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', '(' .. now + lease, '+inf',
     'LIMIT', 0, 64)) do
     redis.call('ZADD', ns .. ':leases', now + lease, member)
 end

@@ -3,7 +3,7 @@
 --
 -- ARGV: 1 worker, 2 lease in ms, 3 number of fields, the fields (name, value …), then
 --   (campaign, shard, epoch, nonce) … of shards; a plan is (campaign, plan, '', plan id).
--- Returns {now, members that are not this worker's any more …}.
+-- Returns {now, places in the list (from 0) of what is not this worker's any more …}.
 local worker, lease, fields = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 redis.call('ZADD', ns .. ':workers', now, worker)
 if fields > 0 then
@@ -25,6 +25,6 @@ for i = 4 + fields, #ARGV, 4 do
         lost_it = not h[1] or tonumber(h[1]) > tonumber(ARGV[i + 2])
     end
     if held then redis.call('ZADD', ns .. ':leases', now + lease, member)
-    elseif lost_it then lost[#lost + 1] = member end
+    elseif lost_it then lost[#lost + 1] = (i - 4 - fields) / 4 end
 end
 return lost

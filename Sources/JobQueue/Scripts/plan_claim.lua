@@ -4,13 +4,14 @@
 -- ARGV: 1 worker, 2 new plan id (random), 3 lease in ms.
 -- Returns {none} or {plan, campaign, job, shards of an earlier, unfinished plan}. The same plan id
 --   again gets the same campaign.
-if tonumber(redis.call('GET', ns .. ':claims_from') or '0') > now then return { 'none' } end
+if is_to_come(redis.call('GET', ns .. ':claims_from'), 3000) then return { 'none' } end
 local plans = ns .. ':plans'
 local worker = ns .. ':worker:' .. ARGV[1]
 local last = redis.call('HMGET', worker, 'plan_id', 'plan_campaign')
 local id
-if last[1] == ARGV[2] and redis.call('HGET', campaign_key(last[2]), 'plan') == ARGV[2] then
-    id = last[2]
+if last[1] == ARGV[2] then
+    local h = redis.call('HMGET', campaign_key(last[2]), 'plan', 'state')
+    if h[1] == ARGV[2] and h[2] == 'planning' then id = last[2] end
 end
 for _ = 1, 64 do
     if id then break end

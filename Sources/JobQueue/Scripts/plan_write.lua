@@ -2,12 +2,18 @@
 -- Adds packed windows of recipients to shards of a plan. Refused as a whole when Redis is out of
 -- memory (no allow-oom above).
 --
--- ARGV: 1 campaign, 2 plan id, 3 call number, 4 lease in ms, then (shard, recipients, window) …
--- Returns ok or fenced. The same call number again changes nothing.
+-- ARGV: 1 campaign, 2 plan id, 3 call number from 1, 4 lease in ms, then (shard, recipients,
+--   window) …
+-- Returns ok, fenced or rolled_back (earlier calls were lost). A call number that was there before
+--   changes nothing, also when it comes late.
 local id, campaign = ARGV[1], campaign_key(ARGV[1])
 local h = redis.call('HMGET', campaign, 'plan', 'state', 'plan_call')
 if h[1] ~= ARGV[2] or h[2] ~= 'planning' then return 'fenced' end
-if h[3] == ARGV[2] .. ':' .. ARGV[3] then return 'ok' end
+local last, call = 0, tonumber(ARGV[3])
+local plan, number = string.match(h[3] or '', '^(.*):(%d+)$')
+if plan == ARGV[2] then last = tonumber(number) end
+if call <= last then return 'ok' end
+if call > last + 1 then return 'rolled_back' end
 local written = 0
 for i = 5, #ARGV, 3 do
     written = written + tonumber(ARGV[i + 1])

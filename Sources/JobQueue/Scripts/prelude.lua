@@ -7,6 +7,18 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function campaign_key(id) return ns .. ':campaign:' .. id end
 local function shard_key(id, n) return ns .. ':campaign:' .. id .. ':shard:' .. n end
 
+-- The epoch of the next claim of a shard. It follows the clock, so that a Redis that was rolled
+-- back gives no epoch away that a lost claim had: the owner of that one would count as the rightful
+-- one and take the shard from whoever claimed it since.
+local function next_epoch(epoch) return math.max(tonumber(epoch) + 1, now) end
+
+-- Whether a time that was set `length` ms ahead is still to come. One that is further ahead was set
+-- before the clock jumped back, and is over.
+local function is_to_come(time, length)
+    time = tonumber(time or '0')
+    return time > now and time <= now + length
+end
+
 -- Reports a campaign's change of state to backends; the list keeps the newest 1000.
 local function report(id, state, reason)
     redis.call('LPUSH', ns .. ':events', cjson.encode({

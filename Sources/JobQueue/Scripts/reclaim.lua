@@ -106,8 +106,8 @@ for index, level in pairs(levels) do
 end
 if #kept > 0 then redis.call('SET', shard .. ':suspects', table.concat(kept))
 else redis.call('DEL', shard .. ':suspects') end
-redis.call('HINCRBY', shard, 'epoch', 1)
-redis.call('HSET', shard, 'nonce', '', 'counts', table.concat(counts, ','))
+redis.call('HSET', shard, 'nonce', '', 'counts', table.concat(counts, ','), 'epoch',
+    next_epoch(h[1]))
 redis.call('HINCRBY', campaign .. ':stats', 'recovered_shards', 1)
 add_stat('recovered_shards', 1)
 -- A commit sets crashes to 0: what is counted are deaths before anything was even marked.
