@@ -29,6 +29,8 @@ package final class RedisConnection {
     package static let connectLimit = Nanoseconds.seconds(2)
     /// The longest an ordinary reply may take.
     package static let replyLimit = Nanoseconds.seconds(5)
+    /// How often one call loads scripts that Redis forgot.
+    package static let loadLimit = 3
 
     package let address: RedisAddress
     package let name: String
@@ -139,7 +141,7 @@ package final class RedisConnection {
         _ calls: [(script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]])],
         trailer: [[[UInt8]]] = []
     ) throws(RedisError) -> [RedisReply] {
-        for attempt in 0..<2 {
+        for _ in 0..<RedisConnection.loadLimit {
             try connect()
             for call in calls where digests[call.script.name] == nil { try load(call.script) }
             let commands = calls.map { call in
@@ -150,7 +152,7 @@ package final class RedisConnection {
             let forgotten = replies.contains {
                 if case .error(let text) = $0 { text.hasPrefix("NOSCRIPT") } else { false }
             }
-            guard forgotten, attempt == 0 else { return replies }
+            guard forgotten else { return replies }
             guard isConnected else {
                 // The next connection may reach another Redis, which the caller has to see first.
                 throw RedisError(.lost, "Redis forgot its scripts and is not to be written to")
@@ -159,7 +161,9 @@ package final class RedisConnection {
             // numbered, so those that ran answer the same again.
             digests = [:]
         }
-        throw RedisError(.refused, "NOSCRIPT Redis forgets scripts as soon as they are loaded")
+        // Nobody is to blame but whoever flushes them: it passes.
+        throw RedisError(
+            .lost, "Redis forgets scripts as soon as they are loaded; who calls SCRIPT FLUSH?")
     }
 
     private func load(_ script: RedisScript) throws(RedisError) {

@@ -142,4 +142,30 @@ struct RedisConnectionTests {
         let bad = RedisScript(name: "bad", source: refusal)
         #expect(throws: RedisError.self) { try connection.run(bad, keys: [], arguments: []) }
     }
+    @Test("scripts that are flushed as fast as they are loaded are trouble that passes")
+    func flushedScripts() throws {
+        let server = try RedisServer()
+        let stop = Mailbox<Void>(limit: 1)
+        let flusher = Base.Thread("flusher") {
+            let connection = server.connection()
+            let flushes = (0..<50).map { _ in Self.words("SCRIPT", "FLUSH") }
+            while !stop.isClosed { _ = try? connection.pipeline(flushes) }
+        }
+        let script = RedisScript(name: "one", source: Array("return 1".utf8))
+        let connection = server.connection()
+        var troubles = 0
+        for _ in 0..<300 {
+            do throws(RedisError) {
+                let reply = try connection.run([(script, [], [])])
+                #expect(reply == [.integer(1)])
+            } catch {
+                #expect(error.isTransient, "\(error)")
+                troubles += 1
+            }
+        }
+        stop.close()
+        flusher.join()
+        #expect(troubles > 0)
+        #expect(try connection.run([(script, [], [])]) == [.integer(1)])
+    }
 }
