@@ -84,6 +84,7 @@ final class Intake: Sendable {
         ]
         let result = try store.register(
             worker: shared.id, raw: raw, id: job.id, digest: digest, fields: fields)
+        FailPoint.reached("after_register")
         switch result {
         case .accepted:
             shared.log.info(

@@ -130,6 +130,7 @@ final class Planner: Sendable {
                 let part = Array(windows[start..<end])
                 call += 1
                 try patiently(store, &patience) { try store.writePlan(plan, call: call, part) }
+                FailPoint.reached("in_plan")
                 start = end
             }
         }
@@ -159,6 +160,7 @@ final class Planner: Sendable {
         try patiently(store, &patience) {
             try store.finishPlan(plan, openShards: open, total: total)
         }
+        FailPoint.reached("after_plan_finish")
         return total
     }
 

@@ -106,6 +106,9 @@ final class ShardExchange: Sendable {
         var commits: [(run: Int, commit: Commit)] = []
         for case .commit(let run, let commit) in waiting { commits.append((run, commit)) }
         if !commits.isEmpty {
+            if commits.contains(where: { !$0.commit.latency.isEmpty }) {
+                FailPoint.reached("before_commit")
+            }
             let replies = try store.commit(commits.map(\.commit))
             var answers: [Answer] = []
             var repeated: [Request] = []
@@ -148,10 +151,12 @@ final class ShardExchange: Sendable {
             shunned = shunned.filter { now - $0.value < ShardExchange.shunTime }
             return shunned.keys.sorted()
         }
+        FailPoint.reached("before_claim")
         guard !shared.isStopping,
             let shard = try store.claim(
                 worker: shared.id, nonce: nonce, excluding: excluded + refused)
         else { return nil }
+        FailPoint.reached("after_claim")
         // Renewed from now on: reading the recipients may take a while.
         shared.holds.withLock { _ = $0.insert(.shard(shard.fence)) }
         do throws(RedisError) { return try load(shard, store, &jobs) } catch {

@@ -1,4 +1,5 @@
 import Base
+import JSON
 import Redis
 import TestKit
 
@@ -46,7 +47,7 @@ final class ChaosRun {
     let proxy: TCPProxy
     let apnsProxy: TCPProxy
 
-    /// Starts Redis, simulator and watch, enqueues two campaigns `again` and `once`; no workers yet.
+    /// Starts Redis, simulator and watch, enqueues campaigns `again` and `once`; no workers yet.
     ///
     /// - `fault`: the name in the table of figures.
     init(
@@ -86,7 +87,8 @@ final class ChaosRun {
         let worker = try fleet.worker(
             [
                 "--connections", "\(sizes.connections)", "--rate", "\(sizes.rate)", "--shard-size",
-                "\(sizes.shardSize)", "--request-timeout", "5s",
+                "\(sizes.shardSize)", "--request-timeout", "5s", "--status-file",
+                fleet.folder.file("status-\(workers.count + former.count).json"),
             ], environment: environment)
         workers.append(worker)
         return worker
@@ -118,11 +120,22 @@ final class ChaosRun {
 
     // MARK: Faults
 
-    /// Kills a worker with SIGKILL; a supervisor would start another one at once.
-    func kill(_ worker: ChildProcess, replaced: Bool = true) async throws {
+    /// Kills the worker with the most marks, with SIGKILL; a supervisor starts another one at once.
+    func kill(replaced: Bool = true) async throws {
+        let worker = try busiest()
         worker.send(9)
         try await hasDied(worker)
         if replaced { try startWorker() }
+    }
+
+    /// The worker with the most marks outstanding.
+    func busiest() throws -> ChildProcess {
+        let marks = try workers.map { worker in
+            try shards(of: worker.processID).reduce(0) { $0 + $1.inFlight }
+        }
+        let place = marks.indices.max { marks[$0] < marks[$1] }
+        guard let place else { throw TestKitError("no worker runs") }
+        return workers[place]
     }
 
     /// Notes what a worker that ended by itself, or by a signal, has left behind.
@@ -192,6 +205,35 @@ final class ChaosRun {
         former.append(worker)
         try startWorker()
         return end
+    }
+
+    /// Lets time pass while a fault lasts.
+    func pass(_ length: Duration) async throws {
+        let end = ContinuousClock.now + length
+        try await eventually("\(length) have passed", within: length + .seconds(10)) {
+            ContinuousClock.now >= end
+        }
+    }
+
+    /// The digest that calls of a script name.
+    func digest(_ script: RedisScript) throws -> String {
+        let reply = try fleet.connection().command([
+            Array("SCRIPT".utf8), Array("LOAD".utf8), script.source,
+        ])
+        return reply.string ?? ""
+    }
+
+    /// Cuts the connection exactly when a reply is due, and waits until that has come about.
+    func cut(_ cut: TCPProxy.Cut) async throws {
+        let before = proxy.cuts
+        proxy.arm(cut)
+        try await eventually("a reply is cut off") { proxy.cuts > before }
+    }
+
+    /// Why the first worker is not ready because of Redis.
+    func redisFault() -> String? {
+        let text = fleet.folder.text("status-0.json")
+        return (try? JSONValue.parse(Array(text.utf8)))?["reasons"]?["redis"]?.string
     }
 
     /// What the logs of all workers say about an event, in lines.

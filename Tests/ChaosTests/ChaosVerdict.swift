@@ -78,7 +78,6 @@ struct ChaosVerdict {
         let lengths = [
             ("leases", "ZCARD"), ("deferred", "ZCARD"), ("open", "HLEN"), ("held", "HLEN"),
             ("ring", "LLEN"), ("plans", "LLEN"), ("jobs", "LLEN"), ("dead", "LLEN"),
-            ("workers", "ZCARD"),
         ]
         for (key, command) in lengths {
             let length = try fleet.redis.command(command, "peal:\(key)").integer ?? 0
