@@ -121,15 +121,16 @@ final class ChaosRun {
     // MARK: Faults
 
     /// Kills the worker with the most marks, with SIGKILL; a supervisor starts another one at once.
-    func kill(replaced: Bool = true) async throws {
-        let worker = try busiest()
+    func kill(_ victim: ChildProcess? = nil, replaced: Bool = true) async throws {
+        let worker = try victim ?? busiest()
         worker.send(9)
         try await hasDied(worker)
         if replaced { try startWorker() }
     }
 
     /// The worker with the most marks outstanding.
-    func busiest() throws -> ChildProcess {
+    func busiest(among workers: [ChildProcess]? = nil) throws -> ChildProcess {
+        let workers = workers ?? self.workers
         let marks = try workers.map { worker in
             try shards(of: worker.processID).reduce(0) { $0 + $1.inFlight }
         }
@@ -152,14 +153,19 @@ final class ChaosRun {
 
     /// Notes the marks that a dead or frozen worker has outstanding, and watches its shards until
     /// they are taken back.
-    func noteLoss(of worker: ChildProcess) throws {
+    func noteLoss(of worker: ChildProcess) throws { watch.died(try noteMarks(of: worker)) }
+
+    /// Notes the marks of a worker that may lose its shards; its shards.
+    @discardableResult
+    func noteMarks(of worker: ChildProcess) throws -> [Shard] {
+        proxy.settle()
         let shards = try shards(of: worker.processID)
         for (place, campaign) in campaigns.enumerated() {
             campaigns[place].marks += shards.filter { $0.campaign == campaign.name }.reduce(0) {
                 $0 + $1.inFlight
             }
         }
-        watch.died(shards)
+        return shards
     }
 
     /// A running shard of a worker.

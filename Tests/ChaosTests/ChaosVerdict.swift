@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Redis
 import TestKit
@@ -46,6 +47,10 @@ struct ChaosVerdict {
         if ends.contains(where: { $0 != .exit(0) }) {
             violations.append("the last workers ended with \(ends)")
         }
+        // What no outage may lead to.
+        for event in ["worker_fault", "loop_hung", "commit_refused", "shard_unusable"] {
+            violations += run.lines(event).prefix(3).map { "a worker said: \($0)" }
+        }
         let audit = try await fleet.peal(["audit"])
         if audit.end != .exit(0) { violations.append("the last audit found: \(audit.output)") }
         try lookForLeftovers(fleet)
@@ -58,7 +63,7 @@ struct ChaosVerdict {
             let account = try await judge(campaign, place, fleet)
             accounts.append(account)
             table.append(
-                "chaos: \(run.fault), \(account.policy): \(account.total) recipients, "
+                "\(run.fault), \(account.policy): \(account.total) recipients, "
                     + "lost \(account.lost), doubled \(account.doubled), unknown "
                     + "\(account.unknown) (in doubt \(account.inDoubt)), cancelled "
                     + "\(account.classes["cancelled", default: 0]), longest gap "
@@ -66,11 +71,17 @@ struct ChaosVerdict {
                     + (recovery.map { ChaosVerdict.tenths($0) + " s" } ?? "none")
                     + ", audits \(seen.audits)")
         }
-        for line in table { print(line) }
-        for line in violations { print("chaos: VIOLATION: \(run.fault): \(line)") }
+        for line in table { ChaosVerdict.say(line) }
+        for line in violations { ChaosVerdict.say("VIOLATION: \(run.fault): \(line)") }
     }
 
-    private static func tenths(_ value: Double) -> String {
+    /// Prints a line at once, also into a pipe.
+    static func say(_ line: String) {
+        print("chaos: \(line)")
+        fflush(nil)
+    }
+
+    static func tenths(_ value: Double) -> String {
         "\(Int(value * 10) / 10).\(Int(value * 10) % 10)"
     }
 

@@ -34,23 +34,24 @@ extension ChaosTests {
             let verdict = try await run.finish()
             expectSpotless(run, verdict)
             #expect(run.lines("redis_changed").count >= 3)
+            #expect(run.lines("redis_trouble").contains { $0.contains("LOADING") })
             for back in backs {
                 #expect(try #require(verdict.requests.first(after: back)) < 5000)
             }
         }
 
         @Test(
-            "unreachable for 20 s: sending stops when the marks are used up, and goes on by itself",
-            arguments: [TCPProxy.Toxic.refuse, .blackHole])
-        func outage(toxic: TCPProxy.Toxic) async throws {
+            "unreachable for long: sending stops when the marks are used up, and goes on by itself",
+            arguments: [(TCPProxy.Toxic.refuse, 20), (.blackHole, 13)])
+        func outage(toxic: TCPProxy.Toxic, seconds: Int) async throws {
             var sizes = ChaosRun.Sizes()
             sizes.recipients = 10_000
-            let run = try await ChaosRun("Redis unreachable for 20 s (\(toxic))", sizes)
+            let run = try await ChaosRun("Redis unreachable for \(seconds) s (\(toxic))", sizes)
             try await run.begin()
             let start = WallClock.milliseconds()
             run.proxy.set(toxic)
             let marked = try run.inFlight()
-            try await run.pass(.seconds(20))
+            try await run.pass(.seconds(seconds))
             #expect(try #require(run.redisFault()).contains("Redis at"))
             #expect(try run.inFlight() == marked)
             run.proxy.set(.pass)

@@ -18,11 +18,14 @@ final class Watch: Sendable {
         var differences: [String] = []
         /// Nanoseconds from each death until all its shards were taken back.
         var recoveries: [Int64] = []
+        /// The same, where Redis was in trouble meanwhile: its time counts on top.
+        var disturbed: [Int64] = []
     }
 
     private struct Death: Sendable {
         let at: Instant
         var shards: [ChaosRun.Shard]
+        var isDisturbed = false
     }
 
     private struct State: Sendable {
@@ -61,6 +64,13 @@ final class Watch: Sendable {
         state.withLock { $0.deaths.append(Death(at: Instant.now(), shards: shards)) }
     }
 
+    /// Redis is in trouble: who recovers starts anew.
+    func disturb() {
+        state.withLock { state in
+            for place in state.deaths.indices { state.deaths[place].isDisturbed = true }
+        }
+    }
+
     /// Ends the thread after its present look.
     func stop() {
         ended.close()
@@ -82,8 +92,12 @@ final class Watch: Sendable {
                 }
                 state.deaths[place].shards = rest
                 guard rest.isEmpty else { return }
-                state.deaths.remove(at: place)
-                state.seen.recoveries.append(Instant.now() - death.at)
+                let time = Instant.now() - death.at
+                if state.deaths.remove(at: place).isDisturbed {
+                    state.seen.disturbed.append(time)
+                } else {
+                    state.seen.recoveries.append(time)
+                }
             }
         }
     }
