@@ -43,6 +43,8 @@ final class ChaosRun {
     private(set) var workers: [ChildProcess] = []
     /// Those that a test has ended.
     private(set) var former: [ChildProcess] = []
+    /// Process ids of workers that were stopped in their tracks at some time.
+    private(set) var frozen: Set<Int32> = []
 
     let proxy: TCPProxy
     let apnsProxy: TCPProxy
@@ -149,7 +151,10 @@ final class ChaosRun {
 
     /// Stops a worker in its tracks (SIGSTOP); what it has in flight counts as lost if it stays so
     /// past its lease.
-    func freeze(_ worker: ChildProcess) { worker.send(19) }
+    func freeze(_ worker: ChildProcess) {
+        frozen.insert(worker.processID)
+        worker.send(19)
+    }
 
     /// Notes the marks that a dead or frozen worker has outstanding, and watches its shards until
     /// they are taken back.

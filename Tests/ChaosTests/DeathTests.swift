@@ -75,7 +75,7 @@ extension ChaosTests {
             try await run.begin()
             let long = try run.busiest()
             let short = try #require(run.workers.first { $0 !== long })
-            short.send(19)
+            run.freeze(short)
             run.freeze(long)
             try run.noteLoss(of: long)
             try await run.pass(.seconds(5))
