@@ -108,6 +108,12 @@ let package = Package(
         tests(
             "CLITests",
             ["peal", "Redis", "Worker", "JobQueue", "Campaign", "JSON", "TestKit"]),
+        tests(
+            "FaultSimulationTests",
+            [
+                "Worker", "JobQueue", "Redis", "Campaign", "APNs", "APNsClient",
+                "Telemetry", "Base", "TestKit",
+            ]),
         tests("EndToEndTests", ["TestKit", "JSON", "Base"]),
         tests("ChaosTests", ["TestKit", "JobQueue", "Redis", "JSON", "Base"]),
     ],

@@ -106,8 +106,12 @@ struct PlanScriptTests {
         let queue = try QueueFixture()
         try queue.register("a")
         let plan = try #require(try queue.store.claimPlan(worker: "w", plan: "p"))
-        try queue.store.clearPlan(plan, shards: 2)
         let windows = queue.windows([4])
+        // Nothing was cleared, and the campaign does not know its number of shards.
+        #expect(throws: JobStore.PlanRolledBack.self) {
+            try queue.store.writePlan(plan, call: 1, windows)
+        }
+        try queue.store.clearPlan(plan, shards: 2)
         try queue.store.writePlan(plan, call: 1, windows)
         #expect(throws: JobStore.PlanRolledBack.self) {
             try queue.store.writePlan(plan, call: 3, windows)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Removes the shards of an unfinished plan before it is made anew, 32 at most per call. Once
--- something of the new plan is written it removes nothing: then it is a call that comes late.
+-- its last call was there it removes nothing: then it is one that comes late.
 --
 -- ARGV: 1 campaign, 2 plan id, 3 first shard, 4 last shard, 5 shards of the new plan (in
 --   the last call only), 6 lease in ms.
@@ -16,6 +16,8 @@ for n = tonumber(ARGV[3]), tonumber(ARGV[4]) do
     redis.call('HDEL', ns .. ':open', id .. ':' .. n)
 end
 redis.call('DEL', campaign .. ':ready', campaign .. ':stats')
-if ARGV[5] ~= '' then redis.call('HSET', campaign, 'shards', ARGV[5]) end
+if ARGV[5] ~= '' then
+    redis.call('HSET', campaign, 'shards', ARGV[5], 'plan_call', ARGV[2] .. ':0')
+end
 redis.call('ZADD', ns .. ':leases', now + tonumber(ARGV[6]), id .. ':plan')
 return 'ok'

@@ -9,11 +9,10 @@
 local id, campaign = ARGV[1], campaign_key(ARGV[1])
 local h = redis.call('HMGET', campaign, 'plan', 'state', 'plan_call')
 if h[1] ~= ARGV[2] or h[2] ~= 'planning' then return 'fenced' end
-local last, call = 0, tonumber(ARGV[3])
 local plan, number = string.match(h[3] or '', '^(.*):(%d+)$')
-if plan == ARGV[2] then last = tonumber(number) end
+local last, call = tonumber(number), tonumber(ARGV[3])
+if plan ~= ARGV[2] or call > last + 1 then return 'rolled_back' end
 if call <= last then return 'ok' end
-if call > last + 1 then return 'rolled_back' end
 local written = 0
 for i = 5, #ARGV, 3 do
     written = written + tonumber(ARGV[i + 1])

@@ -152,6 +152,7 @@ local function end_campaign(id, state, reason)
     redis.call('HSET', campaign_key(id), 'state', state, 'finished_ms', now)
     if reason then redis.call('HSET', campaign_key(id), 'reason', reason) end
     redis.call('ZADD', ns .. ':finished', now, id)
+    redis.call('DEL', campaign_key(id) .. ':ready')  -- shards that were swept still stand there
     report(id, state, reason)
     add_stat('campaigns_' .. state, 1)
 end
