@@ -150,7 +150,9 @@ package final class JobStore {
         let calls = commits.map { (Scripts.commit, [bytes(namespace)], arguments(of: $0)) }
         let replies = try confirmed(calls)
         return replies.map { reply in
-            if case .error(let text) = reply { return .failure(RedisError(.refused, text)) }
+            if case .error(let text) = reply {
+                return .failure(RedisError(reply: text, to: "the script commit"))
+            }
             guard let items = reply.array, items.count == 5,
                 let status = CommitReply.Status(rawValue: items[0].string ?? "")
             else { return .failure(RedisError(.lost, "Redis gave an unknown answer to a commit")) }
@@ -169,7 +171,9 @@ package final class JobStore {
             worker, String(JobStore.leaseMilliseconds),
         ].map { bytes($0) }
         let reply = try confirmed([(Scripts.reassert, [bytes(namespace)], arguments)])[0]
-        if case .error(let text) = reply { throw RedisError(.refused, text) }
+        if case .error(let text) = reply {
+            throw RedisError(reply: text, to: "the script reassert")
+        }
         guard let epoch = reply.integer, epoch > 0 else { return nil }
         var taken = fence
         taken.epoch = Int(epoch)

@@ -33,7 +33,14 @@ extension JobStore {
             let error = RedisError(.refused, text)
             if error.isTransient { throw error }
         }
-        for case .error(let text) in [marked, waited] { throw RedisError(.refused, text) }
+        if case .error(let text) = marked {
+            throw RedisError(reply: text, to: "the script confirm")
+        }
+        if case .error(let text) = waited {
+            let error = RedisError(reply: text, to: "WAIT")
+            // One that was demoted after the scripts says ERR to WAIT: they are not confirmed.
+            throw error.isRepairable ? error : RedisError(.unconfirmed, error.description)
+        }
         throw RedisError(
             .unconfirmed,
             "\(waited.integer ?? 0) of \(replicas) replicas acknowledged a commit within "

@@ -98,14 +98,9 @@ extension JobStore {
         if reply.string != "ok" { throw PlanFenced() }
     }
 
-    /// The number of entries of a Redis list outside Peal's keys, or nil when the key is no list.
-    package func listLength(_ list: String) throws(RedisError) -> Int? {
-        do throws(RedisError) {
-            return Int(try redis.command("LLEN", list).integer ?? 0)
-        } catch {
-            if error.word == "WRONGTYPE" { return nil }
-            throw error
-        }
+    /// The number of entries of a Redis list outside Peal's keys; WRONGTYPE when it is no list.
+    package func listLength(_ list: String) throws(RedisError) -> Int {
+        Int(try redis.command("LLEN", list).integer ?? 0)
     }
 
     /// Some entries of a Redis list.

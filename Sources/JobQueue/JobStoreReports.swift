@@ -47,7 +47,7 @@ extension JobStore {
                 [bytes("HGETALL"), bytes(key("campaign:\(id):stats"))],
             ], within: RedisConnection.replyLimit)
         for reply in replies {
-            if case .error(let text) = reply { throw RedisError(.refused, text) }
+            if case .error(let text) = reply { throw RedisError(reply: text, to: "HGETALL") }
         }
         let fields = replies[0].fields
         // A control may wait for a job that was not taken yet.

@@ -45,7 +45,11 @@ extension RedisLink {
         _ arguments: [[UInt8]], within limit: Int64 = RedisConnection.replyLimit
     ) throws(RedisError) -> RedisReply {
         let replies = try pipeline([arguments], within: limit)
-        if case .error(let text) = replies[0] { throw RedisError(.refused, text) }
+        if case .error(let text) = replies[0] {
+            // No more than the command and its key: the rest may be a token or a job.
+            let words = arguments.prefix(2).map { String(decoding: $0.prefix(200), as: UTF8.self) }
+            throw RedisError(reply: text, to: words.joined(separator: " "))
+        }
         return replies[0]
     }
 
@@ -59,7 +63,9 @@ extension RedisLink {
         _ script: RedisScript, keys: [[UInt8]], arguments: [[UInt8]]
     ) throws(RedisError) -> RedisReply {
         let replies = try run([(script, keys, arguments)], trailer: [])
-        if case .error(let text) = replies[0] { throw RedisError(.refused, text) }
+        if case .error(let text) = replies[0] {
+            throw RedisError(reply: text, to: "the script \(script.name)")
+        }
         return replies[0]
     }
 }

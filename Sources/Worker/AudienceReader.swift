@@ -31,12 +31,7 @@ struct AudienceReader {
         switch audience {
         case .tokens(let tokens): return tokens.count
         case .redisList(let list):
-            guard let length = try store.listLength(list) else {
-                throw AudienceError(
-                    path: "$.audience.redis_list",
-                    message: "the Redis key \(list) is no list; push the tokens with RPUSH")
-            }
-            return length
+            return try reading(list) { () throws(RedisError) in try store.listLength(list) }
         case .file(let name):
             var lines = 0
             try eachLine(of: name) { line in if !line.isEmpty { lines += 1 } }
@@ -55,7 +50,10 @@ struct AudienceReader {
         case .redisList(let list):
             var position = 0
             while true {
-                let page = try store.listPage(list, from: position, count: AudienceReader.pageSize)
+                let start = position
+                let page = try reading(list) { () throws(RedisError) in
+                    try store.listPage(list, from: start, count: AudienceReader.pageSize)
+                }
                 for entry in page { entry.withUnsafeBytes { body($0) } }
                 try turn()
                 position += page.count
@@ -71,6 +69,29 @@ struct AudienceReader {
             }
         }
         try turn()
+    }
+
+    /// Reads from a list of the backend's: a key that is no list, or that Peal may not read, is a
+    /// fault of the audience, which no repeat mends.
+    private func reading<Value>(
+        _ list: String, _ body: () throws(RedisError) -> Value
+    ) throws -> Value {
+        do throws(RedisError) {
+            return try body()
+        } catch {
+            switch error.word {
+            case "WRONGTYPE":
+                throw AudienceError(
+                    path: "$.audience.redis_list",
+                    message: "the Redis key \(list) is no list; push the tokens with RPUSH")
+            case "NOPERM":
+                throw AudienceError(
+                    path: "$.audience.redis_list",
+                    message: "the workers may not read the Redis key \(list) (\(error)); allow "
+                        + "it with ACL SETUSER … %R~\(list) and enqueue a job with a new id")
+            default: throw error
+            }
+        }
     }
 
     /// The path of a file audience: inside the folder, never above it.

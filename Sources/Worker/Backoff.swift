@@ -28,7 +28,7 @@ struct Backoff {
 
     /// Calls `body` until it succeeds; nil when `isStopped` first.
     ///
-    /// A lasting error is thrown.
+    /// An error that no wait and no repair ends is thrown.
     mutating func repeating<Value>(
         _ log: Log, isStopped: () -> Bool, _ body: () throws(RedisError) -> Value
     ) throws(RedisError) -> Value? {
@@ -38,7 +38,7 @@ struct Backoff {
                 succeeded(log)
                 return value
             } catch {
-                guard error.isTransient else { throw error }
+                guard error.isWaitedOut else { throw error }
                 pause(failed(error, log), isStopped)
                 if isStopped() { return nil }
             }

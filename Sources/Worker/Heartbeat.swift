@@ -55,7 +55,7 @@ final class Heartbeat: Sendable {
                 probe(store)
                 _ = ended.take(waitingAtMost: Heartbeat.interval)
             } catch {
-                guard error.isTransient else {
+                guard error.isWaitedOut else {
                     shared.fail("heartbeat", error)
                     return
                 }

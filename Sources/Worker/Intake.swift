@@ -28,7 +28,7 @@ final class Intake: Sendable {
 
     func run() {
         let store = shared.makeStore("intake")
-        var backoff = Backoff("take jobs")
+        var backoff = Backoff("take jobs", shared.readiness)
         var lookedAt = Instant(nanoseconds: 0)
         var generation = -1
         while !shared.isStopping {

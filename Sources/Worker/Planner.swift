@@ -30,7 +30,7 @@ final class Planner: Sendable {
 
     func run() {
         let store = shared.makeStore("planner")
-        var backoff = Backoff("plan campaigns")
+        var backoff = Backoff("plan campaigns", shared.readiness)
         while !shared.isStopping {
             let id = WorkerID.nonce()
             do {
@@ -200,7 +200,7 @@ final class Planner: Sendable {
                 patience.backoff.succeeded(shared.log)
                 patience.tell(store, waits: false)
                 return value
-            } catch let error as RedisError where error.isTransient {
+            } catch let error as RedisError where error.isWaitedOut {
                 if error.word == "OOM" { patience.tell(store, waits: true) }
                 shared.outside.sleep(patience.backoff.failed(error, shared.log))
                 if shared.isStopping { throw CancellationError() }

@@ -142,6 +142,7 @@ struct Readiness: Sendable {
                     + "writes")
         case "MASTERDOWN":
             return fault("read_only", "Redis is a replica that has lost its master")
+        case "NOPERM", "NOAUTH", "WRONGPASS": return fault("rights", error.description)
         case "": return fault("unreachable", error.description)
         default: return fault("refused", "Redis refuses writes: \(error.description)")
         }

@@ -76,7 +76,7 @@ final class Recovery: Sendable {
                 backoff.succeeded(shared.log)
                 pause(memory.isRemoving ? Recovery.removalInterval : Recovery.interval)
             } catch {
-                guard error.isTransient else {
+                guard error.isWaitedOut else {
                     shared.fail("recovering", error)
                     return
                 }

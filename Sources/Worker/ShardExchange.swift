@@ -74,7 +74,7 @@ final class ShardExchange: Sendable {
                 try serve(&waiting, store, &jobs)
                 backoff.succeeded(shared.log)
             } catch {
-                guard error.isTransient else {
+                guard error.isWaitedOut else {
                     shared.fail("exchanging shards", error)
                     return
                 }
@@ -116,7 +116,7 @@ final class ShardExchange: Sendable {
             for ((run, commit), reply) in zip(commits, replies) {
                 switch reply {
                 case .success(let reply): answers.append(.committed(run: run, reply))
-                case .failure(let error) where error.isTransient:
+                case .failure(let error) where error.isWaitedOut:
                     repeated.append(.commit(run: run, commit))
                     trouble = error
                 case .failure(let error):

@@ -52,7 +52,10 @@ struct ReadinessTests {
                 RedisError(.refused, "NOREPLICAS Not enough good replicas to write."), "replicas",
                 "min-replicas-to-write"
             ),
-            (RedisError(.refused, "NOPERM this user has no permissions"), "refused", "NOPERM"),
+            (
+                RedisError(reply: "NOPERM this user has no permissions", to: "SET peal:a"),
+                "rights", "SET peal:a"
+            ),
             (
                 RedisError(.unreachable, "Redis at 127.0.0.1:1 cannot be reached"), "unreachable",
                 "127.0.0.1:1"
