@@ -56,15 +56,17 @@ package final class Fleet {
         """
     }
 
-    /// Starts a worker.
+    /// Starts a worker; `redis` takes the place of the fleet's own address.
     package func worker(
         _ options: [String] = [], apps: String = "apps.json", authority: String? = nil,
+        redis: String? = nil,
         environment: [String: String] = [:]
     ) throws -> ChildProcess {
-        try ChildProcess.peal(
+        let address = redis ?? proxy.map { "redis://127.0.0.1:\($0.port)" } ?? url
+        return try ChildProcess.peal(
             [
-                "worker", "--redis", proxy.map { "redis://127.0.0.1:\($0.port)" } ?? url, "--apps",
-                folder.file(apps), "--apns-server", "127.0.0.1:\(apnsProxy?.port ?? port)",
+                "worker", "--redis", address, "--apps", folder.file(apps),
+                "--apns-server", "127.0.0.1:\(apnsProxy?.port ?? port)",
                 "--apns-ca", authority ?? folder.file("certs/ca.pem"),
             ] + options, environment: environment)
     }
