@@ -59,10 +59,10 @@ package struct RedisError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// Somebody has to repair something at Redis: rights, a password, a setting. After that the
-    /// same call succeeds.
+    /// Somebody has to repair something at Redis: rights, a password, a setting.
     ///
-    /// At the start that is a wrong configuration; a running worker keeps its answers and waits.
+    /// After that the same call succeeds. At the start it is a wrong configuration; a running
+    /// worker keeps its answers and waits.
     package var isRepairable: Bool {
         code == .unsuitable || ["NOPERM", "NOAUTH", "WRONGPASS", "NOSCRIPT"].contains(word)
     }

@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 /// What Redis' user needs as the README says it, with users that have nothing else.
-@Suite("With few rights in Redis")
+@Suite("With few rights in Redis", .serialized)
 struct RightsTests {
     /// The rights of workers and of the commands of the program.
     static let worker = [
@@ -49,7 +49,7 @@ struct RightsTests {
         let backend = RedisConnection(
             try RedisAddress(parsing: url(fleet, "backend")), checksRole: false)
         try fleet.enqueue("few", 4000)
-        let first = try worker(fleet, ["--rate", "300", "--connections", "2"])
+        let first = try worker(fleet, ["--rate", "100", "--connections", "2"])
         try await eventually("it sends") { try fleet.counters("few")["accepted"] ?? 0 > 200 }
         #expect(try await peal(fleet, ["pause", "few"]) == .exit(0))
         try backend.command("LPUSH", "peal:control", "resume few")
