@@ -79,7 +79,7 @@ struct Checker {
             if count != 0 { rest.append("\(count) \(name)") }
         }
         let claims = simulation.redis.plain(["KEYS", "sim:claims:*"]).array ?? []
-        if !claims.isEmpty { rest.append("\(claims.count) claims") }
+        if !claims.isEmpty { rest.append(claims.compactMap(\.string).joined(separator: " ")) }
         return rest
     }
 

@@ -35,9 +35,17 @@ struct FaultSimulationTests {
             rollbacks += report.rollbacks
             if !report.violations.isEmpty { failures.append(report) }
         }
+
+        mutating func add(_ other: Totals) {
+            runs += other.runs
+            sends += other.sends
+            deaths += other.deaths
+            rollbacks += other.rollbacks
+            failures += other.failures
+        }
     }
 
-    /// Runs seeds.
+    /// Runs seeds, one after the other.
     static func run(
         _ seeds: Range<UInt64>, _ mutant: Mutant = .none, stopsAtFirst: Bool = false
     ) async throws -> Totals {
@@ -55,7 +63,17 @@ struct FaultSimulationTests {
     func seeds() async throws {
         let first = Environment.number("PEAL_SIMULATE_FROM") ?? 1
         let count = Environment.number("PEAL_SIMULATE_SEEDS") ?? 200
-        let totals = try await Self.run(first..<first + count)
+        let jobs = Environment.number("PEAL_SIMULATE_JOBS") ?? 1
+        let part = (count + jobs - 1) / jobs
+        var totals = Totals()
+        try await withThrowingTaskGroup(of: Totals.self) { group in
+            for job in 0..<jobs {
+                let start = first + min(count, job * part)
+                let end = first + min(count, (job + 1) * part)
+                group.addTask { try await Self.run(start..<end) }
+            }
+            for try await part in group { totals.add(part) }
+        }
         print(
             "\(totals.runs) seeds: \(totals.sends) sends, \(totals.deaths) deaths, "
                 + "\(totals.rollbacks) rollbacks, \(totals.failures.count) failures")
@@ -76,7 +94,7 @@ struct FaultSimulationTests {
         #expect(other != traces[0])
     }
 
-    @Test("every mistake in the protocol is found", arguments: Mutant.common)
+    @Test("every mistake in the protocol is found", arguments: Mutant.all)
     func mutants(mutant: Mutant) async throws {
         let limit = Environment.number("PEAL_SIMULATE_MUTANT_SEEDS") ?? 60
         let totals = try await Self.run(1..<limit + 1, mutant, stopsAtFirst: true)

@@ -28,11 +28,15 @@ final class Faults {
         case rollBack
         /// Redis forgets this call and what follows, at a later call.
         case copy, rollBackToCopy
+        /// The worker is held up for about as long as it takes until others have its shards.
+        case longFreeze
+        /// The worker is held up until others have its shards, and Redis forgets its claim.
+        case away
 
         var isExecuted: Bool {
             switch self {
-            case .fine, .lostReply, .killAfter, .freeze, .rollBack, .copy, .rollBackToCopy: true
             case .lostRequest, .late, .killBefore: false
+            default: true
             }
         }
     }
@@ -55,6 +59,10 @@ final class Faults {
     let loss: Double
     private let world: World
     private var armed: [(from: Int64, step: String, fate: Fate)] = []
+    /// The worker that is held up at its next commit.
+    private var follows: String?
+    /// Redis forgets a claim whose owner is held up; or, where nobody is, the end of a shard.
+    private(set) var isWatched: Bool
     /// No call goes wrong before this moment: owners come back to a Redis that was rolled back.
     var quietUntil: Instant
 
@@ -85,6 +93,11 @@ final class Faults {
             let second = world.chance(0.5) ? first + 1 : world.pick(0...Faults.steps.count - 1)
             armed.append((time, Faults.steps[second % Faults.steps.count], .rollBackToCopy))
         }
+        // Faults that do harm together only.
+        if kind == .steady, world.chance(0.25) {
+            armed.append((Int64(world.pick(1000...8000)), "commit", .longFreeze))
+        }
+        isWatched = kind != .steady && world.chance(0.5)
         if loss > 0 {
             for _ in 0..<world.pick(0...2) {
                 armed.append(
@@ -111,12 +124,33 @@ final class Faults {
         }) {
             return armed.remove(at: place).fate
         }
+        if step == "commit", follows == worker.id {
+            (follows, isWatched) = (nil, false)
+            return .away
+        }
         guard world.chance(loss) else { return .fine }
         switch world.pick(0...3) {
         case 0: return .lostRequest
         case 1: return .late(world.pick(1...Faults.lateLimit))
         default: return .lostReply
         }
+    }
+
+    /// Whether a copy is wanted before this call.
+    func wantsCopy(before step: String) -> Bool {
+        kind == .all && isWatched && follows == nil && !isOver && step == "claim"
+    }
+
+    /// A shard was claimed.
+    func claimed(by worker: String) {
+        if kind == .all, isWatched, follows == nil, world.chance(0.4) { follows = worker }
+    }
+
+    /// A shard ended; true when Redis is to forget that.
+    func forgetsEnd() -> Bool {
+        guard kind == .rollback, isWatched, !isOver, world.chance(0.4) else { return false }
+        isWatched = false
+        return true
     }
 
     /// Whether an armed death strikes at this send.

@@ -90,13 +90,5 @@ struct Mutant: Sendable {
             texts: [
                 ("*", "return time > now and time <= now + length", "return time > now")
             ]),
-        Mutant(
-            name: "clearing a plan that is written",
-            texts: [
-                (
-                    "plan_clear",
-                    "if string.find(h[3] or '', ARGV[2] .. ':', 1, true) == 1 then", "if false then"
-                )
-            ]),
     ]
 }

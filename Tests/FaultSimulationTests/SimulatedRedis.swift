@@ -197,16 +197,26 @@ final class SimulatedLink: RedisLink {
             let isThrough = redis.restarts == opened && !redis.isDown && !worker.isCut
             var wait = simulation.travel()
             if isThrough, fate.isExecuted {
-                if fate == .rollBack || fate == .copy { redis.copy() }
+                if fate == .rollBack || fate == .copy
+                    || simulation.faults.wantsCopy(before: call.label)
+                {
+                    redis.copy()
+                }
                 let answer = redis.execute(call)
                 simulation.observe(call, answer)
-                if [.fine, .killAfter, .freeze, .copy].contains(fate) { replies = answer }
+                if [.fine, .killAfter, .freeze, .copy, .longFreeze].contains(fate) {
+                    replies = answer
+                }
             }
             if replies == nil { wait = Int64(world.pick(20...400)) * 1_000_000 }
             switch fate {
             case .rollBack, .rollBackToCopy: simulation.rollBack("with the reply of \(call.label)")
             case .killAfter: worker.kill("after \(call.label)")
             case .freeze: worker.freeze(milliseconds: world.pick(100...40_000))
+            case .longFreeze: worker.freeze(milliseconds: world.pick(23_500...30_000))
+            case .away:
+                worker.freeze(milliseconds: world.pick(4500...9000))
+                simulation.rollBack("while \(worker.id) is away")
             default: break
             }
             wake(wait)
@@ -218,6 +228,9 @@ final class SimulatedLink: RedisLink {
             throw RedisError(.lost, "the simulated connection broke")
         }
         world.note("\(worker.id) \(call.label) \(summary(replies))")
+        if call.label == "claim", replies[0].array?.count == 10 {
+            simulation.faults.claimed(by: worker.id)
+        }
         return replies
     }
 

@@ -119,6 +119,7 @@ final class Simulation {
             }) {
                 history.disturbed()
             }
+            if faults.kind == .rollback, faults.isWatched { redis.copy() }
             tick()
         }
     }
@@ -132,6 +133,12 @@ final class Simulation {
 
     func observe(_ call: SimulatedRedis.Call, _ replies: [RedisReply]) {
         history.observe(call, replies, workers)
+        let isEnd = call.label == "commit" && replies.contains { $0.array?.first?.string == "done" }
+        if isEnd, faults.forgetsEnd() {
+            world.after(milliseconds: world.pick(50...900)) { [self] in
+                rollBack("after the end of a shard")
+            }
+        }
     }
 
     // MARK: Backends and operators
@@ -182,7 +189,11 @@ final class Simulation {
             }
         }
         some(0...2) { [self] in anyWorker { $0.lane.cut() } }
-        if world.chance(0.4) { some(1...2) { [self] in jump() } }
+        if world.chance(0.5) {
+            for _ in 0..<world.pick(1...2) {
+                world.after(milliseconds: world.pick(1000...9000)) { [self] in jump() }
+            }
+        }
         some(0...1) { [self] in
             redis.restart(down: world.pick(0...800))
             history.disturbed()
@@ -190,6 +201,16 @@ final class Simulation {
             if world.chance(0.5) {
                 world.after(milliseconds: world.pick(500...2500)) { self.jump() }
             }
+        }
+        // A restart holds claims back for a while by the clock, which then jumps back.
+        if world.chance(0.15) {
+            let at = world.pick(1000...9000)
+            world.after(milliseconds: at) { [self] in
+                redis.restart(down: 0)
+                history.disturbed()
+                world.note("Redis restarts")
+            }
+            world.after(milliseconds: at + world.pick(500...2000)) { [self] in jump(-720_000) }
         }
         for campaign in campaigns {
             some(0...2) { [self] in
@@ -225,9 +246,9 @@ final class Simulation {
         body(alive[world.pick(0...alive.count - 1)])
     }
 
-    private func jump() {
+    private func jump(_ wanted: Int64? = nil) {
         let length = Int64([1500, 5000, 14_000, 60_000, 720_000][world.pick(0...4)])
-        let milliseconds = world.chance(0.5) ? length : -length
+        let milliseconds = wanted ?? (world.chance(0.5) ? length : -length)
         world.note("the clock jumps by \(milliseconds)")
         redis.jump(milliseconds)
         history.jumped()

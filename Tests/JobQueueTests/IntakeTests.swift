@@ -80,6 +80,16 @@ struct IntakeTests {
         }
     }
 
+    @Test("a heartbeat of before the clock jumped back keeps no dead worker's jobs")
+    func clockJump() throws {
+        let queue = try QueueFixture()
+        let now = try #require(try queue.command("TIME").array?.first?.integer) * 1000
+        try queue.command("ZADD", "t:workers", String(now + 720_000), "dead")
+        #expect(try queue.store.expired().workers == [])
+        let seen = try #require(try queue.command("ZSCORE", "t:workers", "dead").integer)
+        #expect((now...now + 60_000).contains(seen))
+    }
+
     @Test("a worker that ends in good order leaves the list and gives its jobs back")
     func retire() throws {
         let queue = try QueueFixture()

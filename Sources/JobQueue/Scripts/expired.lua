@@ -3,11 +3,15 @@
 --
 -- ARGV: 1 lease in ms, 2 heartbeat age in ms beyond which a worker counts as dead.
 -- Returns {{member, epoch or plan id, revision} …, {worker …}}, 64 each at most. A lease further
---   ahead than one lifetime (the clock jumped back) is pulled in.
+--   ahead than one lifetime and a heartbeat of the future (the clock jumped back) are pulled in.
 local lease = tonumber(ARGV[1])
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', '(' .. now + lease, '+inf',
     'LIMIT', 0, 64)) do
     redis.call('ZADD', ns .. ':leases', now + lease, member)
+end
+for _, worker in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':workers', '(' .. now, '+inf',
+    'LIMIT', 0, 64)) do
+    redis.call('ZADD', ns .. ':workers', now, worker)
 end
 local found = {}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', ns .. ':leases', '-inf', now,
