@@ -19,7 +19,7 @@ enum SimulatorScript {
 
         A script is {"rules": [{"when": {…}, "do": {…}, "limit": N}, …], "settings": {…}}. For each
         request the first rule holds whose when is fulfilled (all its members) and that was not
-        used limit times. Any object may have a note.
+        used limit times. Rules and the whole script may have a note, which is not read.
 
         when: token, token_prefix; token_share (0 to 1, with seed); first_of_token (the first N
         requests of each token); topic; connection, request (on its connection), total (of all):

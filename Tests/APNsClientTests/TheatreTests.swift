@@ -86,7 +86,7 @@ struct TheatreTests {
     }
 
     @Test(
-        "GOAWAY in each form: what is above its last stream is sent again, and nobody gets it twice",
+        "GOAWAY in each form: what is above its last stream is sent again, nobody gets it twice",
         arguments: [
             #"{"last":"previous","reason":"Shutdown"}"#, #"{"last":"this","frames":2}"#,
             #"{"last":7,"code":"ENHANCE_YOUR_CALM","text":"calm down"}"#,

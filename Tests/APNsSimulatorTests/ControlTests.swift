@@ -93,6 +93,34 @@ struct ControlTests {
         }
     }
 
+    @Test("an action meets the connections that are open now")
+    func openConnection() throws {
+        let script = try Script.read(Array(#"{"rules":[{"do":{"silence":{}}}]}"#.utf8))
+        let fixture = try fixture { $0.script = script }
+        let curl = Process()
+        curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
+        curl.arguments = [
+            "--silent", "--http2", "--cacert", fixture.files.authority, "--max-time", "30",
+            "--data", "{}", "https://localhost:\(fixture.simulator.port)/3/device/00",
+        ]
+        try curl.run()
+        defer { if curl.isRunning { curl.terminate() } }
+        var requests: JSONValue?
+        for _ in 0..<500 where requests != 1 {
+            requests = try ask(fixture, "GET", "/counts").json["requests"]
+        }
+        #expect(requests == 1)
+        let limit = try ask(fixture, "POST", "/action", #"{"limit":{"streams":1},"connection":1}"#)
+        #expect(limit.json["connections"] == 1)
+        let close = try ask(fixture, "POST", "/action", #"{"close":{"tcp_reset":true}}"#)
+        #expect(close.json["connections"] == 1)
+        curl.waitUntilExit()
+        #expect(curl.terminationStatus != 0 && curl.terminationStatus != 28, "ended, not timed out")
+        let counts = try ask(fixture, "GET", "/counts").json
+        #expect(counts["per_connection"]?[0]?["open"] == false)
+        #expect(counts["unanswered"] == 1 && counts["unprocessed"] == 1)
+    }
+
     @Test("what is no request of ours is refused with its reason")
     func strict() throws {
         let fixture = try fixture()
