@@ -93,7 +93,7 @@ let package = Package(
         tests("HTTP2Tests", ["HTTP2", "Base"]),
         tests("RedisTests", ["Redis", "TestKit", "Base"]),
         tests("APNsTests", ["APNs", "Crypto", "Base"]),
-        tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "Base"]),
+        tests("APNsSimulatorTests", ["APNsSimulator", "APNs", "Crypto", "JSON", "Base"]),
         tests("EventLoopTests", ["EventLoop", "Base"]),
         tests("JSONTests", ["JSON"]),
         tests(

@@ -68,7 +68,7 @@ package struct Population: Sendable {
         return .transient(.silence, failures: failures, key: hash)
     }
 
-    private static func hash(_ token: ArraySlice<UInt8>, seed: UInt64) -> UInt64 {
+    static func hash(_ token: ArraySlice<UInt8>, seed: UInt64) -> UInt64 {
         withUnsafeTemporaryAllocation(byteCount: token.count, alignment: 1) { digits in
             var index = 0
             for byte in token {

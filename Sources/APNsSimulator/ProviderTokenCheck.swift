@@ -30,6 +30,8 @@ package struct ProviderTokenCheck: Sendable {
         package var teamID: String?
         /// The greatest age in seconds: Apple's is an hour.
         package var maximumAge: Int64 = 3600
+        /// The least time between two changes of one connection's token in seconds; 0 for none.
+        package var changeInterval = ConnectionTokens.changeInterval
         /// Only what JOSE allows: base64url without padding, R‖S, `iat` as a number of seconds.
         ///
         /// Otherwise also what APNs evidently takes: padding, the standard alphabet, DER,
@@ -44,7 +46,7 @@ package struct ProviderTokenCheck: Sendable {
         }
     }
 
-    private let rules: Rules
+    let rules: Rules
     private var verdicts: [[UInt8]: ProviderTokenClaims?] = [:]
     /// Signatures verified so far.
     package private(set) var verifications = 0
@@ -148,7 +150,7 @@ package struct ConnectionTokens {
         if let claims {
             guard judged.teamID == claims.teamID else { return .invalidProviderToken }
             guard judged.keyID == claims.keyID else { return .unrelatedKeyID }
-            guard now - changedAt >= Self.changeInterval else {
+            guard now - changedAt >= check.rules.changeInterval else {
                 return .tooManyProviderTokenUpdates
             }
         }

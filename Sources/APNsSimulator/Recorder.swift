@@ -4,18 +4,24 @@ internal import Glibc
 
 /// The file with one line for each request, so that tests can prove what arrived.
 ///
-/// A line has six fields with one space between them:
+/// A line has seven fields with one space between them:
 ///
-///     1796000000123.456 3 41 0a1b2c… eabeae54-14a8-11e5-b60b-1697f925ec7b 200
+///     1796000000123.456 3 41 0a1b2c… eabeae54-14a8-11e5-b60b-1697f925ec7b 200 accepted
 ///
 /// 1. when it was read: milliseconds since the UNIX epoch, three digits after the point;
 /// 2. the connection, counted from 1 in the order of TLS handshakes;
 /// 3. the HTTP/2 stream;
 /// 4. the device token as it stood in the path, `-` without one;
 /// 5. the `apns-id` of the answer, as received or generated;
-/// 6. the status, 0 when no answer is ever given.
+/// 6. the status that was sent, 0 when no answer was, for example because its connection ended
+///    first;
+/// 7. what became of the request: `accepted`, `refused` or `unprocessed`. `0 accepted` is a push
+///    that was taken though its sender was never told.
 ///
-/// Lines reach the file within 100 ms and at the end. Any thread may add.
+/// A line is written when its request is answered or is past being answered, so that lines of
+/// delayed answers are not in the order of the first field. Requests that were refused with their
+/// stream by HTTP/2 (above a stream limit), or swallowed unread, have no line. Lines reach
+/// the file within 100 ms and at the end. Any thread may add.
 final class Recorder: Sendable {
     /// More bytes than this are written at once.
     private static let bufferLimit = 1 << 20
@@ -49,7 +55,7 @@ final class Recorder: Sendable {
 
     func add(
         _ moment: Instant, connection: Int, stream: Int32, token: ArraySlice<UInt8>,
-        id: ArraySlice<UInt8>, status: Int
+        id: ArraySlice<UInt8>, status: Int, verdict: Verdict
     ) {
         let microseconds = (moment.nanoseconds + offset) / 1000
         state.withLock { state in
@@ -69,6 +75,8 @@ final class Recorder: Sendable {
             state.buffer.append(field: id)
             state.buffer.append(0x20)
             state.buffer.append(number: Int64(status))
+            state.buffer.append(0x20)
+            state.buffer.append(contentsOf: verdict.rawValue.utf8)
             state.buffer.append(0x0A)
             if state.buffer.count > Recorder.bufferLimit { Recorder.write(&state) }
         }

@@ -12,30 +12,33 @@ final class SimulatorLoop: @unchecked Sendable {
     /// It also lets one wake-up serve many requests.
     static let tick: Int64 = 1_000_000
 
-    /// An answer that waits for its time; all wait equally long, so that they stand in order.
+    /// An answer that waits for its time.
     private struct Waiting {
         let due: Instant
         let connection: SimulatorConnection
-        let stream: Int32
-        let answer: Answer
-        let id: [UInt8]
+        let reply: Reply
     }
 
     let shared: SimulatorShared
     let port: Int
     var tokenCheck: ProviderTokenCheck
+    /// The script that rules now, or nil.
+    private(set) var run: ScriptRun?
+    let loop: EventLoop
     private var lateness = Lateness()
-    private let loop: EventLoop
-    private let context: TLSContext
+    private let contexts: SimulatorContexts
     private var listener: Listener?
     private var connections: [ObjectIdentifier: SimulatorConnection] = [:]
+    /// Answers that wait equally long, so that they stand in order.
     private var waiting: [Waiting] = []
     private var firstWaiting = 0
+    /// Answers that a script has wait otherwise, by when they are due.
+    private var uneven = MinHeap<Waiting>()
     private var flushedAt = Instant.now()
 
-    init(number: Int, port: Int, shared: SimulatorShared, context: TLSContext) throws {
+    init(number: Int, port: Int, shared: SimulatorShared, contexts: SimulatorContexts) throws {
         self.shared = shared
-        self.context = context
+        self.contexts = contexts
         tokenCheck = ProviderTokenCheck(shared.configuration.providerTokens)
         loop = try EventLoop(name: "simulator \(number)", tick: SimulatorLoop.tick)
         let accept = Acceptor()
@@ -45,6 +48,7 @@ final class SimulatorLoop: @unchecked Sendable {
         self.port = listener.port
         self.listener = listener
         accept.loop = self
+        if let script = shared.script { follow(script) }
         loop.tickHandler = { [unowned self] in ticked() }
     }
 
@@ -76,27 +80,51 @@ final class SimulatorLoop: @unchecked Sendable {
     }
 
     /// Keeps an answer until its time.
-    func delay(
-        _ answer: Answer, id: [UInt8], on stream: Int32, of connection: SimulatorConnection,
-        from now: Instant
-    ) {
+    func delay(_ reply: Reply, of connection: SimulatorConnection) {
         waiting.append(
             Waiting(
-                due: now + shared.configuration.latency, connection: connection, stream: stream,
-                answer: answer, id: id))
+                due: reply.moment + shared.configuration.latency, connection: connection,
+                reply: reply))
+    }
+
+    /// Keeps an answer for so many nanoseconds.
+    func delay(_ reply: Reply, by wait: Int64, of connection: SimulatorConnection) {
+        let due = reply.moment + wait
+        uneven.add(
+            Waiting(due: due, connection: connection, reply: reply), key: due.nanoseconds)
+    }
+
+    /// Has a script rule from now on, also open connections.
+    func follow(_ run: ScriptRun) {
+        self.run = run
+        var rules = shared.configuration.providerTokens
+        if let age = run.settings.tokenMaximumAge { rules.maximumAge = age }
+        if !run.settings.hasUpdateRule { rules.changeInterval = 0 }
+        tokenCheck = ProviderTokenCheck(rules)
+        for connection in connections.values { connection.follow(run) }
+    }
+
+    /// Does something to one connection or all, and says to how many.
+    func perform(_ action: ImmediateDeed) -> Int {
+        let chosen = connections.values.filter {
+            $0.isOpen && (action.connection == nil || action.connection == $0.number)
+        }
+        for connection in chosen { connection.perform(action.deed) }
+        return chosen.count
     }
 
     func remove(_ connection: SimulatorConnection) {
         connections[ObjectIdentifier(connection)] = nil
         guard connections.isEmpty else { return }
+        deliver(until: nil)
         loop.isTicking = false
         lateness.rest()
-        waiting = []
-        firstWaiting = 0
         shared.recorder?.flush()
     }
 
     private func accept(_ descriptor: Int32) {
+        let isLax = run?.settings.requiresALPN == false
+        let context = isLax ? contexts.lax ?? contexts.strict : contexts.strict
         guard
             let socket = try? SecureSocket(accepted: descriptor, context: context, loop: loop)
         else { return }
@@ -108,7 +136,7 @@ final class SimulatorLoop: @unchecked Sendable {
 
     private func ticked() {
         lateness.turn(at: loop.now, interval: SimulatorLoop.tick)
-        if firstWaiting < waiting.count { deliver(until: loop.now) }
+        if firstWaiting < waiting.count || uneven.count > 0 { deliver(until: loop.now) }
         if let recorder = shared.recorder, loop.now - flushedAt >= Recorder.interval {
             recorder.flush()
             flushedAt = loop.now
@@ -122,9 +150,12 @@ final class SimulatorLoop: @unchecked Sendable {
             let next = waiting[firstWaiting]
             if let now, next.due > now { break }
             firstWaiting += 1
-            if next.connection.give(next.answer, id: next.id, on: next.stream) {
-                touched.append(next.connection)
-            }
+            if next.connection.give(next.reply) { touched.append(next.connection) }
+        }
+        while let next = uneven.first?.element {
+            if let now, next.due > now { break }
+            uneven.removeFirst()
+            if next.connection.give(next.reply) { touched.append(next.connection) }
         }
         if firstWaiting == waiting.count {
             waiting.removeAll(keepingCapacity: true)

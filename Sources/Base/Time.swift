@@ -57,6 +57,21 @@ package enum WallClock {
             + "\(two(seconds % 60)).\(fraction)Z"
     }
 
+    /// The date of HTTP (RFC 9110 section 5.6.7) in whole seconds: `Tue, 01 Dec 2026 08:30:00 GMT`.
+    package static func httpDate(milliseconds: Int64) -> String {
+        let (days, inDay) = milliseconds.floorDivided(by: 86_400_000)
+        let (year, month, day) = civil(days: days)
+        let weekdays = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+        let months = [
+            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        ]
+        let seconds = inDay / 1000
+        func two(_ value: Int64) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let weekday = weekdays[Int(days.floorDivided(by: 7).remainder)]
+        return "\(weekday), \(two(day)) \(months[Int(month) - 1]) \(year) \(two(seconds / 3600)):"
+            + "\(two(seconds / 60 % 60)):\(two(seconds % 60)) GMT"
+    }
+
     /// Days since 1970-01-01 to a Gregorian date (400-year eras that begin on 1 March).
     static func civil(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + 719_468

@@ -18,8 +18,10 @@ let simulatorCommand = Command(
         times and are then accepted.
 
         A line of --record is: milliseconds since the epoch with three decimals, connection,
-        stream, device token, apns-id, status (0: never answered).
-        """,
+        stream, device token, apns-id, status (0: not answered), and accepted, refused or
+        unprocessed: what became of the request, told or not.
+
+        """ + SimulatorScript.help,
     examples: [
         (
             "peal simulator --gone 2% --bad 0.5% --latency 20ms --record requests.log",
@@ -29,6 +31,10 @@ let simulatorCommand = Command(
             "peal simulator --port 0 --port-file port --mode fast",
             "The cheapest server on a free port, which is written to the file."
         ),
+        (
+            "peal simulator --script deploy/faults.example.json --control 8197",
+            "A server that misbehaves by a script, and can be told more while it runs."
+        ),
     ]
 ) { parsed in
     Signals.block([Signals.terminate, Signals.interrupt])
@@ -37,16 +43,21 @@ let simulatorCommand = Command(
     do {
         simulator = try Simulator(configuration: configuration.simulator)
     } catch {
-        throw Failure.unavailable("\(error); choose another --port, --host or --record")
+        throw Failure.unavailable(
+            "\(error); choose another --port, --host, --control or --record")
     }
     simulator.start()
+    if let port = simulator.controlPort, let path = parsed.optionalText("control-port-file") {
+        try SimulatorOptions.writePort(port, to: path, option: "control-port-file")
+    }
     if let path = parsed.optionalText("port-file") {
         try SimulatorOptions.writePort(simulator.port, to: path)
     }
     Terminal.print(
         "peal simulator: listening on \(configuration.simulator.host):\(simulator.port) "
             + "(\(configuration.simulator.mode.rawValue)), clients trust "
-            + "\(configuration.files.authority)\n")
+            + "\(configuration.files.authority)\n"
+            + (simulator.controlPort.map { "peal simulator: control on 127.0.0.1:\($0)\n" } ?? ""))
     while Signals.wait(
         for: [Signals.terminate, Signals.interrupt], nanoseconds: 60_000_000_000) == nil
     {}
@@ -100,6 +111,11 @@ enum SimulatorOptions {
             "Requests per second and connection, beyond which (and a headroom of 10 %) the answer "
                 + "is 429; 0 for no limit."),
         Option("record", "FILE", "Gets one line for each request."),
+        Option("script", "FILE", "JSON file of faults and settings; see above."),
+        Option(
+            "control", "PORT",
+            "Port on 127.0.0.1 of the control endpoint, 0 for a free one; none without it."),
+        Option("control-port-file", "FILE", "Gets the control endpoint's port."),
         Option("loops", "NUMBER", default: "1", "Threads that share the connections."),
     ]
 
@@ -140,23 +156,38 @@ enum SimulatorOptions {
         configuration.rateLimit = try parsed.integer("rate-limit", in: 0...1_000_000)
         configuration.record = parsed.optionalText("record")
         configuration.loops = try parsed.integer("loops", in: 1...64)
-        if mode == .fast, configuration.record != nil || configuration.population.total > 0 {
+        if let path = parsed.optionalText("script") {
+            configuration.script = try SimulatorScript.read(path)
+        }
+        if parsed.optionalText("control") != nil {
+            configuration.control = try parsed.integer("control", in: 0...65_535)
+        } else if parsed.optionalText("control-port-file") != nil {
+            throw parsed.wrong(
+                "control-port-file", "has no port to write", "give --control 0 beside it")
+        }
+        if mode == .fast,
+            configuration.record != nil || configuration.script != nil
+                || configuration.population.total > 0
+        {
             throw parsed.wrong(
                 "mode", "looks at no request",
-                "leave --record and the shares of device tokens out, or use --mode strict")
+                "leave --record, --script and the shares of device tokens out, or use --mode "
+                    + "strict")
         }
         return (configuration, files)
     }
 
     /// Writes the port as a whole: whoever sees the file reads all of it.
-    static func writePort(_ port: Int, to path: String) throws(Failure) {
+    static func writePort(
+        _ port: Int, to path: String, option: String = "port-file"
+    ) throws(Failure) {
         let temporary = "\(path).\(getpid())"
         guard let file = fopen(temporary, "w") else {
-            throw .configuration("\(SystemError("writing \(path)")); check --port-file")
+            throw .configuration("\(SystemError("writing \(path)")); check --\(option)")
         }
         fputs("\(port)\n", file)
         guard fclose(file) == 0, rename(temporary, path) == 0 else {
-            throw .configuration("\(SystemError("writing \(path)")); check --port-file")
+            throw .configuration("\(SystemError("writing \(path)")); check --\(option)")
         }
     }
 

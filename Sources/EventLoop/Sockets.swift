@@ -150,6 +150,18 @@ package enum Socket {
         return true
     }
 
+    /// Has `close` send a reset instead of the end of the stream (SO_LINGER of socket(7)).
+    package static func discardOnClose(_ descriptor: Int32) {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// Tells the peer that nothing more is sent, and goes on reading.
+    package static func endWriting(_ descriptor: Int32) {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
     package static func close(_ descriptor: Int32) { Glibc.close(descriptor) }
 }
 

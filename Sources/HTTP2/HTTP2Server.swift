@@ -10,6 +10,12 @@ package enum HTTP2ServerEvent {
     /// The peer acknowledged our SETTINGS.
     case settingsAcknowledged
     case goAway(code: UInt32)
+    /// The peer opened a stream above our limit, which was refused before it became a request.
+    ///
+    /// `acknowledged` false: it had not yet acknowledged the lower limit, so the stream was reset
+    /// with REFUSED_STREAM; true: it broke the rule, and the connection ends (RFC 9113 section
+    /// 5.1.2).
+    case excessStream(acknowledged: Bool)
 }
 
 /// The server side of one HTTP/2 connection: bytes in, bytes and events out, no socket inside.
@@ -23,31 +29,50 @@ package final class HTTP2Server {
         package var headerTableSize = 4096
         package var initialWindowSize = 65_535
         package var maxHeaderListSize = 8000
+        /// Whether the owner may stop giving the peer window (`givesWindow`).
+        package var controlsWindow = false
         package init() {}
     }
 
     package let output = ByteQueue(capacity: 64 * 1024)
     package private(set) var events: [HTTP2ServerEvent] = []
+    /// Whether bytes of bodies that were read are given back to the peer's windows.
+    ///
+    /// False starves a peer that sends; only for a session that `controlsWindow`.
+    package var givesWindow = true
     private let keepsRequests: Bool
+    private let controlsWindow: Bool
     private var session: OpaquePointer?
     private var requests: [Int32: HTTP2Request] = [:]
     /// The request whose header is arriving: header blocks never mix (RFC 9113 section 4.3).
     private var arriving: HTTP2Request?
     private var spares: [HTTP2Request] = []
-    private var bodies: [Int32: (bytes: [UInt8], sent: Int)] = [:]
+    private var bodies: [Int32: Body] = [:]
+
+    /// The body of an answer on its way.
+    private struct Body {
+        let bytes: [UInt8]
+        var sent = 0
+        /// The most bytes of one DATA frame.
+        let frame: Int
+    }
 
     package init(settings: Settings, keepsRequests: Bool) throws {
         self.keepsRequests = keepsRequests
+        controlsWindow = settings.controlsWindow
         var callbacks: OpaquePointer?
         nghttp2_session_callbacks_new(&callbacks)
         defer { nghttp2_session_callbacks_del(callbacks) }
+        if keepsRequests || controlsWindow {
+            nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, serverData)
+        }
         if keepsRequests {
             nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, serverBegin)
             nghttp2_session_callbacks_set_on_header_callback(callbacks, serverHeader)
-            nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, serverData)
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, serverFrame)
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, serverClose)
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, serverInvalid)
         var option: OpaquePointer?
         nghttp2_option_new(&option)
         defer { nghttp2_option_del(option) }
@@ -55,6 +80,7 @@ package final class HTTP2Server {
         // A sender that gives up on many requests must not be shut out: the owner judges, not
         // nghttp2.
         nghttp2_option_set_stream_reset_rate_limit(option, 1_000_000, 100_000)
+        if controlsWindow { nghttp2_option_set_no_auto_window_update(option, 1) }
         try Session.check(
             nghttp2_session_server_new2(
                 &session, callbacks, Unmanaged.passUnretained(self).toOpaque(), option))
@@ -71,6 +97,11 @@ package final class HTTP2Server {
     /// Changes the number of streams the peer may have open.
     package func setMaxConcurrentStreams(_ limit: Int) throws {
         try submit([(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limit)])
+    }
+
+    /// Changes the window of each stream, in bytes, also of open ones (RFC 9113 section 6.9.2).
+    package func setInitialWindowSize(_ size: Int) throws {
+        try submit([(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, size)])
     }
 
     /// Gives a request back whose bytes are no longer needed, so that its memory serves another
@@ -90,10 +121,11 @@ package final class HTTP2Server {
 
     /// Answers a request; nothing happens when the peer has reset the stream.
     ///
-    /// Empty `body` ends the stream with the header.
+    /// Empty `body` ends the stream with the header; another one is cut into at least `frames` DATA
+    /// frames where it has as many bytes.
     package func respond(
         _ stream: Int32, status: Int, fields: [(name: [UInt8], value: [UInt8])] = [],
-        body: [UInt8] = []
+        body: [UInt8] = [], frames: Int = 1
     ) {
         guard isOpen(stream) else { return }
         var memory: [UInt8] = Array(":status".utf8) + Array(String(status).utf8)
@@ -117,7 +149,7 @@ package final class HTTP2Server {
                 nghttp2_submit_response(session, stream, &entries, entries.count, nil)
                 return
             }
-            bodies[stream] = (body, 0)
+            bodies[stream] = Body(bytes: body, frame: max(1, body.count / max(1, frames)))
             var provider = nghttp2_data_provider()
             provider.source.ptr = Unmanaged.passUnretained(self).toOpaque()
             provider.read_callback = serverBody
@@ -199,7 +231,22 @@ package final class HTTP2Server {
     }
 
     fileprivate func data(_ stream: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
+        if controlsWindow, givesWindow { nghttp2_session_consume(session, stream, bytes.count) }
         requests[stream]?.addBody(bytes)
+    }
+
+    fileprivate func invalid(_ frame: UnsafePointer<nghttp2_frame>, _ error: Int32) {
+        guard frame.pointee.hd.type == UInt8(NGHTTP2_HEADERS.rawValue),
+            frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
+        else { return }
+        // nghttp2's codes for the stream limit; the second one also stands for a stream number that
+        // does not rise. A malformed field has another code.
+        switch error {
+        case NGHTTP2_ERR_REFUSED_STREAM.rawValue:
+            events.append(.excessStream(acknowledged: false))
+        case NGHTTP2_ERR_PROTO.rawValue: events.append(.excessStream(acknowledged: true))
+        default: break
+        }
     }
 
     fileprivate func received(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -235,14 +282,16 @@ package final class HTTP2Server {
         _ stream: Int32, _ buffer: UnsafeMutablePointer<UInt8>, _ length: Int,
         _ flags: UnsafeMutablePointer<UInt32>?
     ) -> Int {
-        guard let (bytes, sent) = bodies[stream] else {
+        guard let body = bodies[stream] else {
             flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
             return 0
         }
-        let count = min(length, bytes.count - sent)
-        for index in 0..<count { buffer[index] = bytes[sent + index] }
-        bodies[stream] = (bytes, sent + count)
-        if sent + count == bytes.count { flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+        let count = min(length, body.frame, body.bytes.count - body.sent)
+        for index in 0..<count { buffer[index] = body.bytes[body.sent + index] }
+        bodies[stream]?.sent += count
+        if body.sent + count == body.bytes.count {
+            flags?.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        }
         return count
     }
 }
@@ -278,6 +327,11 @@ private let serverFrame: nghttp2_on_frame_recv_callback = { _, frame, context in
 
 private let serverClose: nghttp2_on_stream_close_callback = { _, stream, code, context in
     owner(context)?.closed(stream, code)
+    return 0
+}
+
+private let serverInvalid: nghttp2_on_invalid_frame_recv_callback = { _, frame, error, context in
+    if let frame { owner(context)?.invalid(frame, error) }
     return 0
 }
 

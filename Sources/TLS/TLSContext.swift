@@ -82,14 +82,18 @@ package final class TLSContext: @unchecked Sendable {
     }
 
     /// A server with a certificate chain and key in PEM files; it speaks only HTTP/2.
-    package init(serverCertificate: String, key: String) throws(TLSError) {
+    ///
+    /// - `requiresALPN`: false also takes a client that does not say what it speaks.
+    package init(
+        serverCertificate: String, key: String, requiresALPN: Bool = true
+    ) throws(TLSError) {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_server_method()) else {
             throw TLSError.taken(.configuration, "no TLS server context")
         }
         pointer = context
         isServer = true
-        requiresHTTP2 = true
+        requiresHTTP2 = requiresALPN
         protocols = TLSContext.wireForm(["h2"])
         _ = peal_ctx_set_minimum_tls12(context)
         try TLSContext.load(serverCertificate, key, into: context)

@@ -99,6 +99,18 @@ package final class SecureSocket: EventHandler {
         Socket.close(descriptor)
     }
 
+    /// Ends the connection without a word of TLS; the owner hears nothing more.
+    ///
+    /// - `reset`: the peer sees a TCP reset instead of the end of the stream; bytes that are still
+    ///   under way may be lost with it.
+    package func abort(reset: Bool) {
+        guard !isClosed else { return }
+        isClosed = true
+        loop.unwatch(descriptor)
+        if reset { Socket.discardOnClose(descriptor) }
+        Socket.close(descriptor)
+    }
+
     package func ready(_ readiness: Readiness) {
         if isConnecting {
             guard finishConnecting(readiness) else { return }

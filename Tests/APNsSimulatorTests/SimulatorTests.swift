@@ -105,7 +105,7 @@ struct SimulatorTests {
         #expect(Instant.now() - start >= Nanoseconds.milliseconds(100))
     }
 
-    @Test("the record has one line of six fields for each request")
+    @Test("the record has one line of seven fields for each request")
     func record() throws {
         let fixture = try SimulatorFixture()
         let id = "eabeae54-14a8-11e5-b60b-1697f925ec7b"
@@ -113,10 +113,11 @@ struct SimulatorTests {
         _ = try fixture.push(["00aa", "0bb"], fields: fixture.fields(["apns-id": id]))
         _ = try fixture.push("cc")
         let lines = try fixture.record()
-        try #require(lines.count == 3 && lines.allSatisfy { $0.count == 6 })
+        try #require(lines.count == 3 && lines.allSatisfy { $0.count == 7 })
         #expect(lines.map { $0[1] } == ["1", "1", "2"])
         #expect(lines.map { $0[3] } == ["00aa", "0bb", "cc"])
         #expect(lines.map { $0[5] } == ["200", "400", "200"])
+        #expect(lines.map { $0[6] } == ["accepted", "refused", "accepted"])
         #expect(lines[0][4] == id)
         #expect(Set(lines.map { $0[1] + "/" + $0[2] }).count == 3)
         let times = lines.compactMap { Double($0[0]) }

@@ -33,6 +33,9 @@ struct TextTests {
     @Test("times are written and read as RFC 3339")
     func time() {
         #expect(WallClock.rfc3339(milliseconds: 1_796_000_000_123) == "2026-11-30T00:53:20.123Z")
+        #expect(
+            WallClock.httpDate(milliseconds: 1_796_000_000_123) == "Mon, 30 Nov 2026 00:53:20 GMT")
+        #expect(WallClock.httpDate(milliseconds: 0) == "Thu, 01 Jan 1970 00:00:00 GMT")
         for milliseconds: Int64 in [0, 951_782_400_000, 1_796_000_000_123, 4_102_444_799_999] {
             #expect(
                 WallClock.parseRFC3339(WallClock.rfc3339(milliseconds: milliseconds))

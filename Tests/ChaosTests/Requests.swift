@@ -9,6 +9,7 @@ struct Requests {
         let campaign: Int
         /// The recipient's number in its campaign.
         let index: Int
+        /// 200 for what was accepted, told or not; 0 for what got no answer otherwise.
         let status: Int
     }
 
@@ -30,13 +31,14 @@ struct Requests {
         _ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ prefixes: [[UInt8]]
     ) -> Line? {
         let fields = bytes.split(separator: 0x20)
-        guard fields.count == 6, fields[3].count == 64,
+        guard fields.count == 7, fields[3].count == 64,
             let campaign = prefixes.firstIndex(where: { fields[3].starts(with: $0) })
         else { return nil }
         var time = 0.0
         for byte in fields[0].prefix(13) { time = time * 10 + Double(byte - 0x30) }
         var status = 0
         for byte in fields[5] { status = status * 10 + Int(byte - 0x30) }
+        if fields[6].first == 0x61 { status = 200 }  // accepted, told or not
         var index = 0
         for byte in fields[3].suffix(8) {
             index = index << 4 | Int(byte < 0x3A ? byte - 0x30 : byte - 0x57)

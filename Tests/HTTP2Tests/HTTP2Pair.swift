@@ -87,7 +87,7 @@ final class HTTP2Pair {
             switch event {
             case .request(_, let request): if let request { requests.append(request) }
             case .cancelled(let stream, let code): cancelled.append("\(stream) \(code)")
-            case .settingsAcknowledged, .goAway: break
+            case .settingsAcknowledged, .goAway, .excessStream: break
             }
         }
     }

@@ -5,6 +5,7 @@ package struct Record {
         package let connection: Int
         package let token: String
         package let id: String
+        /// 200 for what was accepted, told or not; 0 for what got no answer otherwise.
         package let status: Int
     }
 
@@ -13,12 +14,12 @@ package struct Record {
     package init(_ text: String) {
         lines = text.split(separator: "\n").compactMap { line in
             let words = line.split(separator: " ")
-            guard words.count == 6, let time = Double(words[0]), let connection = Int(words[1]),
+            guard words.count == 7, let time = Double(words[0]), let connection = Int(words[1]),
                 let status = Int(words[5])
             else { return nil }
             return Line(
                 time: time, connection: connection, token: String(words[3]), id: String(words[4]),
-                status: status)
+                status: words[6] == "accepted" ? 200 : status)
         }
     }
 
