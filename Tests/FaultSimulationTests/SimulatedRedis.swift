@@ -140,7 +140,8 @@ final class SimulatedLink: RedisLink {
         self.name = name
     }
 
-    private static let dead = RedisError(.unsuitable, "the worker is dead")
+    /// Of a kind that nobody waits out, so that the threads of a dead worker end.
+    private static let dead = RedisError(reply: "DEAD the worker is dead", to: "a call")
 
     func connect() throws(RedisError) {
         guard worker.isAlive else { throw SimulatedLink.dead }
