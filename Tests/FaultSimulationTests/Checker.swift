@@ -18,7 +18,7 @@ struct Checker {
           local total = tonumber(h[2] or '0')
           if h[1] ~= 'planning' and total > 0 then
             local sums = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-            for n = 0, tonumber(h[3]) - 1 do
+            for n = 0, tonumber(h[3] or '0') - 1 do
               local shard = key .. ':shard:' .. n
               local s = redis.call('HMGET', shard, 'counts', 'owner', 'state')
               local ledger, found = redis.call('GET', shard .. ':ledger'), {}
@@ -77,6 +77,10 @@ struct Checker {
         for (name, command) in counts {
             let count = simulation.redis.plain([command, "sim:\(name)"]).integer ?? -1
             if count != 0 { rest.append("\(count) \(name)") }
+        }
+        // What a frozen worker does when it wakes belongs to the run.
+        if simulation.workers.contains(where: { $0.isAlive && $0.isFrozen }) {
+            rest.append("a frozen worker")
         }
         let claims = simulation.redis.plain(["KEYS", "sim:claims:*"]).array ?? []
         if !claims.isEmpty { rest.append(claims.compactMap(\.string).joined(separator: " ")) }

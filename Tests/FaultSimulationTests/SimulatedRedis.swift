@@ -214,7 +214,7 @@ final class SimulatedLink: RedisLink {
             case .rollBack, .rollBackToCopy: simulation.rollBack("with the reply of \(call.label)")
             case .killAfter: worker.kill("after \(call.label)")
             case .freeze: worker.freeze(milliseconds: world.pick(100...40_000))
-            case .longFreeze: worker.freeze(milliseconds: world.pick(23_500...30_000))
+            case .longFreeze: worker.freeze(milliseconds: world.pick(23_000...28_000))
             case .away:
                 worker.freeze(milliseconds: world.pick(4500...9000))
                 simulation.rollBack("while \(worker.id) is away")
