@@ -39,11 +39,7 @@ extension JobParser {
     }
 
     private func tokens(_ audience: inout JSONFields) -> [String]? {
-        guard let value = audience.members["tokens"] else { return nil }
-        guard let elements = value.array else {
-            audience.fault("tokens", "is \(value.kind); write an array of strings")
-            return nil
-        }
+        guard let elements = audience.array("tokens", of: " of strings") else { return nil }
         guard !elements.isEmpty else {
             audience.fault("tokens", "is empty; give at least one device token")
             return nil

@@ -169,34 +169,33 @@ struct JobParser {
     }
 
     private mutating func retry() -> RetryPolicy {
-        var policy = RetryPolicy()
-        guard let members = fields.object("retry") else { return policy }
-        var retry = JSONFields(
-            members, path: "$.retry",
-            known: [
-                "max_tries", "base_delay_ms", "max_delay_ms", "server_error_delay_s",
-                "server_error_tries",
-            ])
-        let tries = 1...Int64(RetryPolicy.maximumTries)
-        if let value = retry.integer("max_tries", in: tries) { policy.maxTries = Int(value) }
-        if let value = retry.integer("base_delay_ms", in: 1...3_600_000) {
-            policy.baseDelay = value
+        let known = [
+            "max_tries", "base_delay_ms", "max_delay_ms", "server_error_delay_s",
+            "server_error_tries",
+        ]
+        let read = fields.nested("retry", known: known) { retry in
+            var policy = RetryPolicy()
+            let tries = 1...Int64(RetryPolicy.maximumTries)
+            if let value = retry.integer("max_tries", in: tries) { policy.maxTries = Int(value) }
+            if let value = retry.integer("base_delay_ms", in: 1...3_600_000) {
+                policy.baseDelay = value
+            }
+            if let value = retry.integer("max_delay_ms", in: 1...86_400_000) {
+                policy.maxDelay = value
+            } else if policy.baseDelay > policy.maxDelay {
+                policy.maxDelay = policy.baseDelay
+            }
+            if policy.maxDelay < policy.baseDelay {
+                retry.fault("max_delay_ms", "is below base_delay_ms; raise it or lower the other")
+            }
+            if let value = retry.integer("server_error_delay_s", in: 0...86_400) {
+                policy.serverErrorDelay = value
+            }
+            if let value = retry.integer("server_error_tries", in: tries) {
+                policy.serverErrorTries = Int(value)
+            }
+            return policy
         }
-        if let value = retry.integer("max_delay_ms", in: 1...86_400_000) {
-            policy.maxDelay = value
-        } else if policy.baseDelay > policy.maxDelay {
-            policy.maxDelay = policy.baseDelay
-        }
-        if policy.maxDelay < policy.baseDelay {
-            retry.fault("max_delay_ms", "is below base_delay_ms; raise it or lower the other")
-        }
-        if let value = retry.integer("server_error_delay_s", in: 0...86_400) {
-            policy.serverErrorDelay = value
-        }
-        if let value = retry.integer("server_error_tries", in: tries) {
-            policy.serverErrorTries = Int(value)
-        }
-        fields.faults += retry.faults
-        return policy
+        return read ?? RetryPolicy()
     }
 }

@@ -95,6 +95,60 @@ package struct JSONFields {
         return object
     }
 
+    /// What `body` makes of an object's members; what it finds wrong is reported here.
+    ///
+    /// - Parameters:
+    ///   - key: The member.
+    ///   - known: The names of all members that the object may have.
+    ///   - body: Reads the object, if there is one.
+    /// - Returns: What `body` returned, or nil without an object.
+    package mutating func nested<Value>(
+        _ key: String, known: [String], _ body: (inout JSONFields) -> Value?
+    ) -> Value? {
+        guard let members = object(key) else { return nil }
+        var inner = JSONFields(members, path: path(of: key), known: known)
+        let value = body(&inner)
+        faults += inner.faults
+        return value
+    }
+
+    /// The elements of an array; `elements` completes the advice, such as ` of strings`.
+    package mutating func array(_ key: String, of elements: String = "") -> [JSONValue]? {
+        guard let value = members[key] else { return nil }
+        guard let array = value.array else {
+            fault(key, "is \(value.kind); write an array\(elements)")
+            return nil
+        }
+        return array
+    }
+
+    /// True or false.
+    package mutating func truth(_ key: String) -> Bool? {
+        guard let value = members[key] else { return nil }
+        guard let truth = value.bool else {
+            fault(key, "is \(value.kind); write true or false")
+            return nil
+        }
+        return truth
+    }
+
+    /// A number within `range`, whole or not.
+    package mutating func number(_ key: String, in range: ClosedRange<Double>) -> Double? {
+        guard let value = members[key] else { return nil }
+        let wanted =
+            "a number from \(JSONValue(range.lowerBound).text) to "
+            + JSONValue(range.upperBound).text
+        guard let number = value.double else {
+            fault(key, "is \(value.kind); write \(wanted)")
+            return nil
+        }
+        guard range.contains(number) else {
+            fault(key, "is \(value.text); write \(wanted)")
+            return nil
+        }
+        return number
+    }
+
     /// A whole number within `range`.
     package mutating func integer(_ key: String, in range: ClosedRange<Int64>) -> Int64? {
         guard let value = members[key] else { return nil }

@@ -148,18 +148,7 @@ extension ScriptReader {
         let size = fields.integer("size", in: 0...Int64(ScriptedAnswer.bodyLimit))
         answer.size = size.map { Int($0) } ?? 0
         answer.frames = fields.integer("frames", in: 1...1000).map { Int($0) } ?? 1
-        if let timestamp = fields.object("timestamp") {
-            var inner = JSONFields(
-                timestamp, path: fields.path(of: "timestamp"),
-                known: ["unit", "form", "place", "ago_seconds"])
-            var time = ScriptedAnswer.Timestamp()
-            time.unit = inner.choice("unit", ScriptedAnswer.Timestamp.Unit.self) ?? time.unit
-            time.form = inner.choice("form", ScriptedAnswer.Timestamp.Form.self) ?? time.form
-            time.place = inner.choice("place", ScriptedAnswer.Timestamp.Place.self) ?? time.place
-            time.ago = inner.integer("ago_seconds", in: Self.skews) ?? time.ago
-            answer.timestamp = time
-            fields.faults += inner.faults
-        }
+        answer.timestamp = timestamp(&fields)
         answer.id = fields.choice("apns_id", ScriptedAnswer.ID.self) ?? .same
         if let seconds = fields.integer("retry_after", in: 0...Self.numberLimit) {
             answer.retryAfter = .seconds(seconds)
@@ -173,6 +162,17 @@ extension ScriptReader {
         answer.dateSkew = fields.integer("date_skew_seconds", in: Self.skews)
         answer.delay = fields.milliseconds("delay_ms") ?? 0
         return status == nil ? nil : answer
+    }
+
+    private func timestamp(_ fields: inout JSONFields) -> ScriptedAnswer.Timestamp? {
+        fields.nested("timestamp", known: ["unit", "form", "place", "ago_seconds"]) { inner in
+            var time = ScriptedAnswer.Timestamp()
+            time.unit = inner.choice("unit", ScriptedAnswer.Timestamp.Unit.self) ?? time.unit
+            time.form = inner.choice("form", ScriptedAnswer.Timestamp.Form.self) ?? time.form
+            time.place = inner.choice("place", ScriptedAnswer.Timestamp.Place.self) ?? time.place
+            time.ago = inner.integer("ago_seconds", in: Self.skews) ?? time.ago
+            return time
+        }
     }
 
     /// Seconds that a clock may be off.

@@ -131,17 +131,13 @@ struct ScriptReader {
         condition.connection = fields.range("connection")
         condition.request = fields.range("request")
         condition.total = fields.range("total")
-        if let seconds = fields.object("seconds") {
-            var inner = JSONFields(
-                seconds, path: fields.path(of: "seconds"), known: ["from", "until"])
+        condition.time = fields.nested("seconds", known: ["from", "until"]) { inner in
             let bounds = 0.0...Double(Self.numberLimit)
             let from = inner.number("from", in: bounds) ?? 0
             let until = inner.number("until", in: bounds) ?? Double(Self.numberLimit)
             if until <= from { inner.fault("until", "is not after from; write a later second") }
-            if inner.faults.isEmpty {
-                condition.time = Nanoseconds.seconds(from)..<Nanoseconds.seconds(until)
-            }
-            fields.faults += inner.faults
+            guard inner.faults.isEmpty else { return nil }
+            return Nanoseconds.seconds(from)..<Nanoseconds.seconds(until)
         }
         faults += fields.faults
         return condition
@@ -149,37 +145,6 @@ struct ScriptReader {
 }
 
 extension JSONFields {
-    /// True or false.
-    mutating func truth(_ key: String) -> Bool? {
-        guard let value = members[key] else { return nil }
-        if value.bool == nil { fault(key, "is \(value.kind); write true or false") }
-        return value.bool
-    }
-
-    /// A number within `range`, whole or not.
-    mutating func number(_ key: String, in range: ClosedRange<Double>) -> Double? {
-        guard let value = members[key] else { return nil }
-        let wanted =
-            "a number from \(JSONValue(range.lowerBound).text) to "
-            + JSONValue(range.upperBound).text
-        guard let number = value.double else {
-            fault(key, "is \(value.kind); write \(wanted)")
-            return nil
-        }
-        guard range.contains(number) else {
-            fault(key, "is \(value.text); write \(wanted)")
-            return nil
-        }
-        return number
-    }
-
-    /// The elements of an array.
-    mutating func array(_ key: String) -> [JSONValue]? {
-        guard let value = members[key] else { return nil }
-        if value.array == nil { fault(key, "is \(value.kind); write an array") }
-        return value.array
-    }
-
     /// Milliseconds as nanoseconds.
     mutating func milliseconds(_ key: String) -> Int64? {
         integer(key, in: 0...ScriptReader.timeLimit).map { $0 * 1_000_000 }
@@ -206,17 +171,18 @@ extension JSONFields {
             return integer(key, in: 1...ScriptReader.numberLimit)
                 .map { NumberRange(from: Int($0), until: Int($0)) }
         }
-        guard let object = value.object else {
+        guard value.object != nil else {
             fault(key, "is \(value.kind); write a number or an object with from, until and every")
             return nil
         }
-        var inner = JSONFields(object, path: path(of: key), known: ["from", "until", "every"])
-        let bounds = 1...ScriptReader.numberLimit
-        let every = inner.integer("every", in: bounds)
-        let from = inner.integer("from", in: bounds) ?? every ?? 1
-        let until = inner.integer("until", in: bounds)
-        if let until, until < from { inner.fault("until", "is less than \(from); raise it") }
-        faults += inner.faults
-        return NumberRange(from: Int(from), until: until.map { Int($0) }, every: Int(every ?? 1))
+        return nested(key, known: ["from", "until", "every"]) { inner in
+            let bounds = 1...ScriptReader.numberLimit
+            let every = inner.integer("every", in: bounds)
+            let from = inner.integer("from", in: bounds) ?? every ?? 1
+            let until = inner.integer("until", in: bounds)
+            if let until, until < from { inner.fault("until", "is less than \(from); raise it") }
+            return NumberRange(
+                from: Int(from), until: until.map { Int($0) }, every: Int(every ?? 1))
+        }
     }
 }

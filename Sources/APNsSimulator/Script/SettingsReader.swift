@@ -38,45 +38,37 @@ extension ScriptReader {
     }
 
     private func latency(_ fields: inout JSONFields) -> ScriptSettings.Latency? {
-        guard let members = fields.object("latency") else { return nil }
-        var inner = JSONFields(
-            members, path: fields.path(of: "latency"),
-            known: ["median_ms", "tail_share", "tail_ms"])
-        defer { fields.faults += inner.faults }
-        var latency = ScriptSettings.Latency()
-        latency.median = inner.milliseconds("median_ms") ?? 0
-        latency.tailShare = inner.number("tail_share", in: 0...1) ?? 0
-        latency.tail = inner.milliseconds("tail_ms") ?? 0
-        if inner.has("tail_share") != inner.has("tail_ms") {
-            let missing = inner.has("tail_share") ? "tail_ms" : "tail_share"
-            inner.missing(missing, "the tail needs tail_share and tail_ms")
+        fields.nested("latency", known: ["median_ms", "tail_share", "tail_ms"]) { inner in
+            var latency = ScriptSettings.Latency()
+            latency.median = inner.milliseconds("median_ms") ?? 0
+            latency.tailShare = inner.number("tail_share", in: 0...1) ?? 0
+            latency.tail = inner.milliseconds("tail_ms") ?? 0
+            if inner.has("tail_share") != inner.has("tail_ms") {
+                let missing = inner.has("tail_share") ? "tail_ms" : "tail_share"
+                inner.missing(missing, "the tail needs tail_share and tail_ms")
+            }
+            return latency
         }
-        return latency
     }
 
     private func ratePerToken(_ fields: inout JSONFields) -> ScriptSettings.TokenRate? {
-        guard let members = fields.object("rate_per_token") else { return nil }
-        var inner = JSONFields(
-            members, path: fields.path(of: "rate_per_token"), known: ["requests", "seconds"])
-        defer { fields.faults += inner.faults }
-        if !inner.has("requests") { inner.missing("requests", "write how many are taken") }
-        let requests = inner.integer(
-            "requests", in: 1...ScriptSettings.TokenRate.requestLimit)
-        let seconds = inner.integer("seconds", in: 1...86_400) ?? 1
-        return requests.map { .init(requests: Int($0), seconds: Int(seconds)) }
+        fields.nested("rate_per_token", known: ["requests", "seconds"]) { inner in
+            if !inner.has("requests") { inner.missing("requests", "write how many are taken") }
+            let requests = inner.integer(
+                "requests", in: 1...ScriptSettings.TokenRate.requestLimit)
+            let seconds = inner.integer("seconds", in: 1...86_400) ?? 1
+            return requests.map { .init(requests: Int($0), seconds: Int(seconds)) }
+        }
     }
 
     private func errorScore(_ fields: inout JSONFields) -> ErrorScore.Rule? {
-        guard let members = fields.object("error_score") else { return nil }
-        var inner = JSONFields(
-            members, path: fields.path(of: "error_score"),
-            known: ["limit_at", "goaway_at", "reason"])
-        defer { fields.faults += inner.faults }
-        var rule = ErrorScore.Rule()
-        let range = 0...Self.numberLimit
-        rule.limitAt = inner.integer("limit_at", in: range).map { Int($0) } ?? rule.limitAt
-        rule.goAwayAt = inner.integer("goaway_at", in: range).map { Int($0) } ?? rule.goAwayAt
-        rule.reason = inner.limitedText("reason") ?? rule.reason
-        return rule
+        fields.nested("error_score", known: ["limit_at", "goaway_at", "reason"]) { inner in
+            var rule = ErrorScore.Rule()
+            let range = 0...Self.numberLimit
+            rule.limitAt = inner.integer("limit_at", in: range).map { Int($0) } ?? rule.limitAt
+            rule.goAwayAt = inner.integer("goaway_at", in: range).map { Int($0) } ?? rule.goAwayAt
+            rule.reason = inner.limitedText("reason") ?? rule.reason
+            return rule
+        }
     }
 }
