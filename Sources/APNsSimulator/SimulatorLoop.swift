@@ -41,23 +41,18 @@ final class SimulatorLoop: @unchecked Sendable {
         self.contexts = contexts
         tokenCheck = ProviderTokenCheck(shared.configuration.providerTokens)
         loop = try EventLoop(name: "simulator \(number)", tick: SimulatorLoop.tick)
-        let accept = Acceptor()
         let listener = try Listener(
             host: shared.configuration.host, port: port, loop: loop,
-            shared: shared.configuration.loops > 1, accepted: { accept.loop?.accept($0) })
+            shared: shared.configuration.loops > 1)
         self.port = listener.port
         self.listener = listener
-        accept.loop = self
         if let script = shared.script { follow(script) }
         loop.tickHandler = { [unowned self] in ticked() }
     }
 
-    /// Lets the listener know its loop, which is made after it.
-    private final class Acceptor { weak var loop: SimulatorLoop? }
-
     /// Any thread.
     func start() -> Thread {
-        loop.submit { self.listener?.start() }
+        loop.submit { self.listener?.start { [weak self] in self?.accept($0) } }
         return loop.start()
     }
 

@@ -82,7 +82,7 @@ func startNginx() throws -> (port: Int, process: pid_t) {
     try authority.issue(names: ["127.0.0.1", "localhost"]).write(
         certificate: "\(folder)/server.pem", key: "\(folder)/server-key.pem")
     let probe = try EventLoop(name: "probe")
-    let listener = try Listener(host: "127.0.0.1", port: 0, loop: probe) { _ in }
+    let listener = try Listener(host: "127.0.0.1", port: 0, loop: probe)
     let port = listener.port
     listener.stop()
     write(

@@ -170,13 +170,12 @@ package final class Listener: EventHandler {
     package let port: Int
     private let descriptor: Int32
     private let loop: EventLoop
-    private let accepted: (Int32) -> Void
+    private var accepted: ((Int32) -> Void)?
 
     /// - `port`: 0 for a free one; `port` then tells which.
     /// - `shared`: several listeners of one process may share the port (SO_REUSEPORT).
     package init(
-        host: String, port: Int, loop: EventLoop, shared: Bool = false,
-        accepted: @escaping (Int32) -> Void
+        host: String, port: Int, loop: EventLoop, shared: Bool = false
     ) throws(SystemError) {
         guard let address = try SocketAddress.resolve(host: host, port: port).first else {
             throw SystemError("\(host) has no address", number: ENOENT)
@@ -204,11 +203,13 @@ package final class Listener: EventHandler {
         self.port = Int(UInt16(bigEndian: storage.sin6_port))
         self.descriptor = descriptor
         self.loop = loop
-        self.accepted = accepted
     }
 
-    /// Begins to accept (loop only).
-    package func start() { loop.watch(descriptor, self) }
+    /// Begins to accept (loop only); `accepted` takes each connection, which is its own from then.
+    package func start(_ accepted: @escaping (Int32) -> Void) {
+        self.accepted = accepted
+        loop.watch(descriptor, self)
+    }
 
     /// Stops accepting (loop only).
     package func stop() {
@@ -222,7 +223,7 @@ package final class Listener: EventHandler {
             let connection = peal_accept(descriptor, flags)
             guard connection >= 0 else { return }
             Socket.setNoDelay(connection)
-            accepted(connection)
+            accepted?(connection)
         }
     }
 }

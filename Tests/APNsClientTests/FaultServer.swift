@@ -52,18 +52,12 @@ final class FaultServer: @unchecked Sendable {
         context = try TLSContext(serverCertificate: files.certificate, key: files.key)
         self.script = script
         initialLimit = limit
-        let box = Box()
-        let listener = try Listener(host: "127.0.0.1", port: 0, loop: loop) {
-            box.server?.accept($0)
-        }
+        let listener = try Listener(host: "127.0.0.1", port: 0, loop: loop)
         port = listener.port
         self.listener = listener
-        box.server = self
-        loop.submit { self.listener?.start() }
+        loop.submit { self.listener?.start { [weak self] in self?.accept($0) } }
         thread = loop.start()
     }
-
-    private final class Box: @unchecked Sendable { weak var server: FaultServer? }
 
     /// Ends the thread.
     func stop() {

@@ -121,15 +121,13 @@ final class ProxyCore: @unchecked Sendable {
 
     /// Takes the port, before the loop turns.
     func listen(port: Int) throws -> Int {
-        let listener = try Listener(host: "127.0.0.1", port: port, loop: loop) { [unowned self] in
-            accept($0)
-        }
+        let listener = try Listener(host: "127.0.0.1", port: port, loop: loop)
         self.listener = listener
         self.port = listener.port
         return listener.port
     }
 
-    func start() { listener?.start() }
+    func start() { listener?.start { [unowned self] in accept($0) } }
 
     func end() {
         listener?.stop()

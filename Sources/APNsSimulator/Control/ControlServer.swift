@@ -21,21 +21,14 @@ final class ControlServer: @unchecked Sendable {
     init(port: Int, desk: ControlDesk) throws {
         self.desk = desk
         loop = try EventLoop(name: "simulator control")
-        let accept = Acceptor()
-        let listener = try Listener(host: "127.0.0.1", port: port, loop: loop) {
-            accept.server?.accept($0)
-        }
+        let listener = try Listener(host: "127.0.0.1", port: port, loop: loop)
         self.port = listener.port
         self.listener = listener
-        accept.server = self
     }
-
-    /// Lets the listener know its server, which is made after it.
-    private final class Acceptor { weak var server: ControlServer? }
 
     /// Any thread.
     func start() -> Thread {
-        loop.submit { self.listener?.start() }
+        loop.submit { self.listener?.start { [weak self] in self?.accept($0) } }
         return loop.start()
     }
 
