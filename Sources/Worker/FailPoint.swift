@@ -37,9 +37,10 @@ enum FailPoint {
         return Armed(name: String(parts[0]), left: number)
     }
 
-    /// Ends the process at once, as `kill -9` would, when `name` is armed.
-    static func reached(_ name: String) {
-        guard isArmed else { return }
+    /// Ends the process at once, as `kill -9` would, when `name` is armed; `condition` is only
+    /// looked at then.
+    static func reached(_ name: String, if condition: @autoclosure () -> Bool = true) {
+        guard isArmed, condition() else { return }
         let isHit = armed.withLock { armed in
             guard armed.name == name else { return false }
             armed.left -= 1

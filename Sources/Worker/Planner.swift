@@ -54,8 +54,8 @@ final class Planner: Sendable {
     /// Makes one claimed plan, whatever comes of it.
     func make(_ plan: JobStore.ClaimedPlan, _ store: JobStore) {
         let hold = JobStore.Hold.plan(campaign: plan.campaign, plan: plan.plan)
-        shared.holds.withLock { _ = $0.insert(hold) }
-        defer { shared.holds.withLock { _ = $0.remove(hold) } }
+        shared.hold(hold)
+        defer { shared.hold(hold, false) }
         var patience = Patience(plan)
         let started = Instant.now()
         do {

@@ -223,9 +223,7 @@ final class RunDesk {
 
     /// Makes the commits that are due.
     func commitDue(_ now: Instant) {
-        for number in runs.keys.sorted() {
-            if let active = runs[number] { commit(number, active, now) }
-        }
+        for (number, active) in ordered { commit(number, active, now) }
     }
 
     /// How many marks a run may have outstanding.

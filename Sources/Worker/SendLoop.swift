@@ -35,15 +35,7 @@ final class SendLoop: @unchecked Sendable {
                 settings: shared.settings, log: shared.log,
                 lane: { [unowned self] in lane($0) },
                 ask: { [unowned self] in _ = exchange?.requests.add($0) },
-                hold: { fence, isHeld in
-                    shared.holds.withLock { holds in
-                        if isHeld {
-                            holds.insert(.shard(fence))
-                        } else {
-                            holds.remove(.shard(fence))
-                        }
-                    }
-                },
+                hold: { fence, isHeld in shared.hold(.shard(fence), isHeld) },
                 nonce: { WorkerID.nonce() }, isStopping: { shared.isStopping }),
             seed: random.next())
     }

@@ -106,9 +106,8 @@ final class ShardExchange: Sendable {
         var commits: [(run: Int, commit: Commit)] = []
         for case .commit(let run, let commit) in waiting { commits.append((run, commit)) }
         if !commits.isEmpty {
-            if commits.contains(where: { !$0.commit.latency.isEmpty }) {
-                FailPoint.reached("before_commit")
-            }
+            FailPoint.reached(
+                "before_commit", if: commits.contains { !$0.commit.latency.isEmpty })
             let replies = try store.commit(commits.map(\.commit))
             var answers: [Answer] = []
             var repeated: [Request] = []
@@ -158,11 +157,11 @@ final class ShardExchange: Sendable {
         else { return nil }
         FailPoint.reached("after_claim")
         // Renewed from now on: reading the recipients may take a while.
-        shared.holds.withLock { _ = $0.insert(.shard(shard.fence)) }
+        shared.hold(.shard(shard.fence))
         do throws(RedisError) { return try load(shard, store, &jobs) } catch {
             // Asked again, the claim may be lost and another shard come: nobody would work on this
             // one and its lease would never end.
-            shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
+            shared.hold(.shard(shard.fence), false)
             throw error
         }
     }
@@ -198,7 +197,7 @@ final class ShardExchange: Sendable {
         commit.finish = .release
         commit.due = shard.due
         let reply = try store.commit([commit]).first
-        shared.holds.withLock { _ = $0.remove(.shard(shard.fence)) }
+        shared.hold(.shard(shard.fence), false)
         // Redis lost the claim, so that what it answered since belongs to another time.
         if case .success(let reply)? = reply, reply.status != .ok { return nil }
         shunned.withLock { $0[shard.fence.campaign] = shared.outside.now() }

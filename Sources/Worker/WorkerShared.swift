@@ -54,6 +54,13 @@ final class WorkerShared: Sendable {
         self.outside = outside
     }
 
+    /// A lease is to be renewed from now on, or not any more.
+    func hold(_ hold: JobStore.Hold, _ isHeld: Bool = true) {
+        holds.withLock { holds in
+            if isHeld { holds.insert(hold) } else { holds.remove(hold) }
+        }
+    }
+
     /// The worker takes nothing new any more.
     var isStopping: Bool { stopping.load(ordering: .acquiring) }
     func stop() { stopping.store(true, ordering: .releasing) }

@@ -75,15 +75,7 @@ final class SimulatedWorker: @unchecked Sendable {
             RunDesk.Surroundings(
                 settings: simulation.settings, log: Log(level: .error),
                 lane: { _ in lane }, ask: { [unowned self] in ask($0) },
-                hold: { fence, isHeld in
-                    shared.holds.withLock { holds in
-                        if isHeld {
-                            holds.insert(.shard(fence))
-                        } else {
-                            holds.remove(.shard(fence))
-                        }
-                    }
-                },
+                hold: { fence, isHeld in shared.hold(.shard(fence), isHeld) },
                 nonce: { [unowned self] in String(world.next(), radix: 16) },
                 isStopping: { shared.isStopping }),
             seed: world.next())

@@ -19,8 +19,7 @@ if last[1] == ARGV[2] and
     redis.call('HGET', shard_key(last[2], last[3]), 'nonce') == ARGV[2] then
     return hand_out(last[2], last[3])
 end
--- After a change of Redis living owners take their shards back first.
-if is_to_come(redis.call('GET', ns .. ':claims_from'), 3000) then return { 'none' } end
+if claims_pause() then return { 'none' } end
 local ring = ns .. ':ring'
 local looks, lost = math.min(64, redis.call('LLEN', ring)), 0
 while looks > 0 do
@@ -31,7 +30,7 @@ while looks > 0 do
         redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
     else
         local h = redis.call('HMGET', campaign, 'state', 'weight', 'claims_from_ms')
-        local early = is_to_come(h[3], 2000)
+        local early = is_to_come(h[3], plan_pause)
         local n = h[1] == 'running' and not early and redis.call('LPOP', campaign .. ':ready')
         if early then
             redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')

@@ -8,5 +8,5 @@ local known = redis.call('GET', ns .. ':incarnation')
 if known == ARGV[1] then return 0 end
 redis.call('SET', ns .. ':incarnation', ARGV[1])
 if not known then return 0 end
-redis.call('SET', ns .. ':claims_from', now + 3000, 'PX', 60000)
+redis.call('SET', ns .. ':claims_from', now + change_pause, 'PX', 60000)
 return 1

@@ -4,7 +4,7 @@
 -- ARGV: 1 worker, 2 new plan id (random), 3 lease in ms.
 -- Returns {none} or {plan, campaign, job, shards of an earlier, unfinished plan}. The same plan id
 --   again gets the same campaign.
-if is_to_come(redis.call('GET', ns .. ':claims_from'), 3000) then return { 'none' } end
+if claims_pause() then return { 'none' } end
 local plans = ns .. ':plans'
 local worker = ns .. ':worker:' .. ARGV[1]
 local last = redis.call('HMGET', worker, 'plan_id', 'plan_campaign')

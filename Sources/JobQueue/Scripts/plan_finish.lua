@@ -22,8 +22,8 @@ end
 redis.call('HSET', campaign, 'state', state, 'open_shards', ARGV[3], 'total', ARGV[4],
     'planned_ms', now)
 redis.call('HDEL', campaign, 'plan_written', 'plan_died_at', 'plan_deaths')
-if now - tonumber(h[4] or now) > 2000 then
-    redis.call('HSET', campaign, 'claims_from_ms', now + 2000)
+if now - tonumber(h[4] or now) > plan_pause then
+    redis.call('HSET', campaign, 'claims_from_ms', now + plan_pause)
 end
 redis.call('ZREM', ns .. ':leases', id .. ':plan')
 if state == 'running' then enter_ring(id) else add_chore(id) end

@@ -12,11 +12,20 @@ local function shard_key(id, n) return ns .. ':campaign:' .. id .. ':shard:' .. 
 -- one and take the shard from whoever claimed it since.
 local function next_epoch(epoch) return math.max(tonumber(epoch) + 1, now) end
 
+-- Times in ms for which nobody claims: after a change of Redis, and after a long planning.
+local change_pause, plan_pause = 3000, 2000
+
 -- Whether a time that was set `length` ms ahead is still to come. One that is further ahead was set
 -- before the clock jumped back, and is over.
 local function is_to_come(time, length)
     time = tonumber(time or '0')
     return time > now and time <= now + length
+end
+
+-- Whether nobody claims now, so that living owners take their shards back first after a change of
+-- Redis.
+local function claims_pause()
+    return is_to_come(redis.call('GET', ns .. ':claims_from'), change_pause)
 end
 
 -- Reports a campaign's change of state to backends; the list keeps the newest 1000.
