@@ -7,10 +7,6 @@ internal import Transport
 ///
 /// Confined to the thread of its loop. What a script has it do is in `ConnectionDeeds.swift`.
 final class SimulatorConnection: SecureSocketOwner {
-    /// Streams a client may have open before its first good provider token, and after it.
-    private static let streamsAtFirst = 1
-    private static let streamsLater = 1000
-
     let socket: SecureSocket
     unowned let owner: SimulatorLoop
     let shared: SimulatorShared
@@ -38,8 +34,7 @@ final class SimulatorConnection: SecureSocketOwner {
         self.owner = owner
         shared = owner.shared
         isFast = shared.configuration.mode == .fast
-        rate = RateRule(
-            limit: owner.run?.settings.ratePerConnection ?? shared.configuration.rateLimit)
+        rate = owner.rateRule
     }
 
     func socketEstablished() {
@@ -47,15 +42,12 @@ final class SimulatorConnection: SecureSocketOwner {
         shared.reports?.withLock { $0.open(number) }
         var settings = HTTP2Server.Settings()
         settings.maxConcurrentStreams =
-            isFast
-            ? SimulatorConnection.streamsLater
-            : owner.run?.settings.streamsAtFirst ?? SimulatorConnection.streamsAtFirst
+            isFast ? owner.settings.streamsLater : owner.settings.streamsAtFirst
         settings.controlsWindow = shared.configuration.isScriptable
-        settings.initialWindowSize =
-            owner.run?.settings.initialWindow ?? settings.initialWindowSize
+        settings.initialWindowSize = owner.settings.initialWindow
         do {
             let session = try HTTP2Server(settings: settings, keepsRequests: !isFast)
-            session.givesWindow = owner.run?.settings.updatesWindow ?? true
+            session.givesWindow = owner.settings.updatesWindow
             self.session = session
             flush()
         } catch {
@@ -118,14 +110,7 @@ final class SimulatorConnection: SecureSocketOwner {
     }
 
     /// Takes over the rate of a new script; stream limits and windows are for new connections.
-    func follow(_ run: ScriptRun) {
-        rate = RateRule(limit: run.settings.ratePerConnection ?? shared.configuration.rateLimit)
-    }
-
-    /// The stream limit after the first good provider token.
-    var streamsLater: Int {
-        owner.run?.settings.streamsLater ?? SimulatorConnection.streamsLater
-    }
+    func renewRate() { rate = owner.rateRule }
 
     func end() {
         socket.close()
@@ -239,7 +224,7 @@ final class SimulatorConnection: SecureSocketOwner {
             let fault = tokens.fault(in: authorization, check: &owner.tokenCheck, now: seconds)
             if fault == nil, !isAuthenticated {
                 isAuthenticated = true
-                try? session?.setMaxConcurrentStreams(streamsLater)
+                try? session?.setMaxConcurrentStreams(owner.settings.streamsLater)
             }
             return fault
         }
@@ -275,14 +260,14 @@ final class SimulatorConnection: SecureSocketOwner {
             reply.moment, connection: number, stream: reply.stream, token: reply.token,
             id: reply.id[...], status: isAnswered ? reply.answer.status : 0,
             verdict: reply.verdict)
-        if isAnswered, let rule = owner.run?.settings.errorScore { note(reply.answer, rule) }
+        if isAnswered, let rule = owner.settings.errorScore { note(reply.answer, rule) }
     }
 
     private func note(_ answer: Answer, _ rule: ErrorScore.Rule) {
         switch score.note(status: answer.status, reason: answer.reason, rule: rule) {
         case .nothing: break
         case .lower: try? session?.setMaxConcurrentStreams(1)
-        case .restore: try? session?.setMaxConcurrentStreams(streamsLater)
+        case .restore: try? session?.setMaxConcurrentStreams(owner.settings.streamsLater)
         case .goAway:
             guard goAwayLast == Int32.max, let session else { return }
             var goAway = Deed.GoAway()
@@ -292,9 +277,9 @@ final class SimulatorConnection: SecureSocketOwner {
     }
 
     private func respond(_ session: HTTP2Server, _ reply: Reply) {
-        let settings = owner.run?.settings
+        let settings = owner.settings
         var fields: [(name: [UInt8], value: [UInt8])] = []
-        if let skew = settings?.dateSkew, !reply.answer.hasDate {
+        if let skew = settings.dateSkew, !reply.answer.hasDate {
             fields.append((Text.date, Answer.date(skew: skew)))
         }
         switch reply.answer {
@@ -304,7 +289,7 @@ final class SimulatorConnection: SecureSocketOwner {
             session.respond(reply.stream, status: 200, fields: fields + [(Text.id, reply.id)])
         case .refused(_, let timestamp):
             fields += [(Text.contentType, Text.json), (Text.id, reply.id)]
-            if let timestamp, settings?.emitsUnlessTimestamp != false {
+            if let timestamp, settings.emitsUnlessTimestamp {
                 fields.append((Text.unless, Array(String(timestamp).utf8)))
             }
             session.respond(
@@ -314,7 +299,7 @@ final class SimulatorConnection: SecureSocketOwner {
             let now = WallClock.milliseconds()
             let id = answer.id == .other ? SimulatorConnection.newID() : reply.id
             let own = answer.fields(
-                id: id, now: now, emitsUnlessTimestamp: settings?.emitsUnlessTimestamp ?? true)
+                id: id, now: now, emitsUnlessTimestamp: settings.emitsUnlessTimestamp)
             session.respond(
                 reply.stream, status: answer.status, fields: fields + own,
                 body: answer.body(now: now), frames: answer.frames)

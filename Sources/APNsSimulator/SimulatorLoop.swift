@@ -24,6 +24,8 @@ final class SimulatorLoop: @unchecked Sendable {
     var tokenCheck: ProviderTokenCheck
     /// The script that rules now, or nil.
     private(set) var run: ScriptRun?
+    /// Its settings, or those of an empty script.
+    private(set) var settings = ScriptSettings()
     let loop: EventLoop
     private var lateness = Lateness()
     private let contexts: SimulatorContexts
@@ -68,6 +70,11 @@ final class SimulatorLoop: @unchecked Sendable {
         }
     }
 
+    /// The rate rule of a connection, as of now.
+    var rateRule: RateRule {
+        RateRule(limit: settings.ratePerConnection ?? shared.configuration.rateLimit)
+    }
+
     /// Nanoseconds in the last second that the loop itself was late.
     func lateness(at now: Instant) -> Int64 {
         lateness.turn(at: loop.now, interval: SimulatorLoop.tick)
@@ -92,11 +99,12 @@ final class SimulatorLoop: @unchecked Sendable {
     /// Has a script rule from now on, also open connections.
     func follow(_ run: ScriptRun) {
         self.run = run
+        settings = run.settings
         var rules = shared.configuration.providerTokens
-        if let age = run.settings.tokenMaximumAge { rules.maximumAge = age }
-        if !run.settings.hasUpdateRule { rules.changeInterval = 0 }
+        if let age = settings.tokenMaximumAge { rules.maximumAge = age }
+        if !settings.hasUpdateRule { rules.changeInterval = 0 }
         tokenCheck = ProviderTokenCheck(rules)
-        for connection in connections.values { connection.follow(run) }
+        for connection in connections.values { connection.renewRate() }
     }
 
     /// Does something to one connection or all, and says to how many.
@@ -118,8 +126,7 @@ final class SimulatorLoop: @unchecked Sendable {
     }
 
     private func accept(_ descriptor: Int32) {
-        let isLax = run?.settings.requiresALPN == false
-        let context = isLax ? contexts.lax ?? contexts.strict : contexts.strict
+        let context = settings.requiresALPN ? contexts.strict : contexts.lax ?? contexts.strict
         guard
             let socket = try? SecureSocket(accepted: descriptor, context: context, loop: loop)
         else { return }

@@ -67,7 +67,7 @@ extension SimulatorConnection {
             if let back {
                 owner.loop.schedule(after: back) { [weak self] in
                     guard let self, isOpen else { return }
-                    try? self.session?.setMaxConcurrentStreams(streamsLater)
+                    try? self.session?.setMaxConcurrentStreams(owner.settings.streamsLater)
                     flush()
                 }
             }
