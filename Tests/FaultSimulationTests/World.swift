@@ -92,7 +92,9 @@ final class World: @unchecked Sendable {
         task.wait += 1
         current = task
         task.turn.add(())
-        while back.take(waitingAtMost: Nanoseconds.seconds(60)).isEmpty {}
+        guard !back.take(waitingAtMost: Nanoseconds.seconds(60)).isEmpty else {
+            preconditionFailure("\(task.name) has kept the turn for a minute: it loops")
+        }
         current = nil
     }
 
